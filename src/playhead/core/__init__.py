@@ -1,0 +1,1 @@
+"""Values and proofs: no I/O, no clock, no network, no randomness."""

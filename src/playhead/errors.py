@@ -1,0 +1,178 @@
+"""Every error that playhead raises, in one tree.
+
+    PlayheadError                 exit  code
+    |- UsageError                  2    usage            the words are off
+    |  |- InvalidId                2    invalid-id       an id that could become a path
+    |  `- NotFound                 2    not-found        the run, step or file is not there
+    |- Refused                     4    refused          hostile or unreadable input
+    |  |- TooLarge                 4    too-large        over a limit of size, count or depth
+    |  `- Unreadable               4    unreadable       permissions, a directory, a device
+    |- JournalError                1    journal          the chain on disk does not let us go on
+    |  |- JournalLocked            1    journal-locked   another writer owns the run
+    |  |- JournalClosed            1    journal-closed   append after close
+    |  |- JournalBroken            1    journal-broken   recovery found a fault before the tail
+    |  `- WriteFailed              1    write-failed     the disk did not take the row
+    |- RecordError                 1    record           recording failed and on_error="raise"
+    |- ValueRefused                1    value-refused    a value the raw append may not hold
+    |- BlobError                   1    blob             a blob is missing or is not its digest
+    |- SignatureError              1    signature        a signed note does not hold
+    `- CheckFailed                 1    check-failed     a check failed; findings say where
+
+Each error says what happened, where, and what to do about it. ``exit_code`` and
+``code`` are stable: scripts may rely on them (docs/reference/exit-status.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was seen: file, 1-based line, byte offset of the line, 0-based step."""
+
+    file: str | None = None
+    line: int | None = None
+    byte: int | None = None
+    step: int | None = None
+
+    def __str__(self) -> str:
+        parts = [self.file] if self.file else []
+        parts += [
+            f"{word} {value}"
+            for word, value in (("line", self.line), ("byte", self.byte), ("step", self.step))
+            if value is not None
+        ]
+        return ", ".join(parts)
+
+    def to_dict(self) -> dict[str, str | int]:
+        """The parts that are known, for ``--json``."""
+        pairs = (("file", self.file), ("line", self.line), ("byte", self.byte), ("step", self.step))
+        return {k: v for k, v in pairs if v is not None}
+
+
+NOWHERE = Place()
+
+
+class PlayheadError(Exception):
+    """Base of the tree: one line of what, where and remedy, and an exit status."""
+
+    exit_code: ClassVar[int] = 1
+    code: ClassVar[str] = "error"
+    default_remedy: ClassVar[str] = ""
+
+    def __init__(self, what: str, *, place: Place = NOWHERE, remedy: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.place = place
+        self.remedy = self.default_remedy if remedy is None else remedy
+
+    def __str__(self) -> str:
+        where = str(self.place)
+        text = f"{where}: {self.what}" if where else self.what
+        return f"{text}. {self.remedy}" if self.remedy else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.what, self.place, self.remedy, dict(self.__dict__)))
+
+    def to_dict(self) -> dict[str, object]:
+        """The error as one JSON object with a stable ``code``."""
+        return {
+            "error": True,
+            "code": self.code,
+            "what": self.what,
+            "where": self.place.to_dict(),
+            "remedy": self.remedy,
+        }
+
+
+def _rebuild(
+    cls: type[PlayheadError], what: str, place: Place, remedy: str, state: dict[str, object]
+) -> PlayheadError:
+    error = cls.__new__(cls)
+    Exception.__init__(error, what)
+    error.__dict__.update(state)
+    return error
+
+
+class UsageError(PlayheadError):
+    exit_code = 2
+    code = "usage"
+
+
+class InvalidId(UsageError):
+    code = "invalid-id"
+    default_remedy = "Use letters, digits, '.', '_' and '-', starting with a letter or digit"
+
+
+class NotFound(UsageError):
+    code = "not-found"
+    default_remedy = "'playhead ls' lists the runs under this root"
+
+
+class Refused(PlayheadError):
+    exit_code = 4
+    code = "refused"
+
+
+class TooLarge(Refused):
+    code = "too-large"
+
+
+class Unreadable(Refused):
+    code = "unreadable"
+
+
+class JournalError(PlayheadError):
+    code = "journal"
+
+
+class JournalLocked(JournalError):
+    code = "journal-locked"
+
+    def __init__(
+        self, what: str, *, pid: int | None, place: Place = NOWHERE, remedy: str | None = None
+    ) -> None:
+        super().__init__(what, place=place, remedy=remedy)
+        self.pid = pid
+
+
+class JournalClosed(JournalError):
+    code = "journal-closed"
+    default_remedy = "Open the journal again to append to it"
+
+
+class JournalBroken(JournalError):
+    code = "journal-broken"
+    default_remedy = (
+        "Move the journal aside (rename it to 000000.jsonl.corrupt) so that the run can start a "
+        "fresh chain, and keep it for 'playhead verify'"
+    )
+
+
+class WriteFailed(JournalError):
+    code = "write-failed"
+    default_remedy = "Free space or repair the disk; the journal holds every acknowledged step"
+
+
+class RecordError(PlayheadError):
+    code = "record"
+    default_remedy = "Free space or repair the disk, or record with on_error='warn'"
+
+
+class ValueRefused(PlayheadError):
+    code = "value-refused"
+    default_remedy = "Record it through playhead.record(), which turns such values into marked ones"
+
+
+class BlobError(PlayheadError):
+    code = "blob"
+
+
+class SignatureError(PlayheadError):
+    code = "signature"
+
+
+class CheckFailed(PlayheadError):
+    code = "check-failed"
