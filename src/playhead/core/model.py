@@ -45,6 +45,10 @@ class Step:
 _EMPTY: Mapping[str, JSON] = MappingProxyType({})
 
 
+def _nothing() -> Mapping[str, JSON]:
+    return _EMPTY
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """What happened at a step: the envelope, decoded (docs/reference/formats/envelope.md).
@@ -55,14 +59,14 @@ class Event:
 
     type: str
     seq: int
-    payload: Mapping[str, JSON] = _EMPTY
+    payload: Mapping[str, JSON] = field(default_factory=_nothing)
     name: str | None = None
     at: str | None = None
     id: str | None = None
     turn_id: str | None = None
     subagent_run_id: str | None = None
     causation_id: str | None = None
-    ids: Mapping[str, JSON] = _EMPTY
+    ids: Mapping[str, JSON] = field(default_factory=_nothing)
     model: JSON = None
     prompt: JSON = None
     step_hash: str = ""
@@ -122,7 +126,7 @@ class Report:
     covered: int = 0
     suppressed: int = 0
     root: str | None = None
-    extra: Mapping[str, JSON] = field(default_factory=dict)
+    extra: Mapping[str, JSON] = field(default_factory=_nothing)
 
     @property
     def ok(self) -> bool:

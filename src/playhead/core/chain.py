@@ -1,0 +1,283 @@
+"""The one chain walker: recovery, verify, receipts and fork all feed it lines.
+
+It does no I/O and keeps O(1) memory. What a walk establishes, in order, for each line:
+
+(1) the line is a JSON object with the fields a step needs;
+(2) ``seq`` follows the row before;
+(3) ``prev_hash`` is the step hash that the row before *stores*;
+(4) the step hash recomputed from the row's own fields is the one it stores;
+(5) a native row's envelope names the same ``seq`` (resolution 1).
+
+One bad row gives its own findings and no cascade of hash faults, because the walk goes on
+from the stored hash, as the reference reader does. What is left to the caller: comparing the
+head with one kept outside (without that, a cut tail or a rewritten chain cannot be seen).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import sha256
+
+from playhead.core.model import GENESIS, JSON, Finding, Severity
+from playhead.core.rows import BadRow, Row, decode_row, missing_keys, to_seq
+from playhead.errors import Place
+
+_WINDOW = 1024
+"""How many earlier rows are remembered to tell two writers from other damage."""
+
+MOVE_ASIDE = "Keep the file for inspection and take the run from a copy that verifies"
+
+
+def event_id(run_uid: str, seq: int) -> str:
+    """The id of a native row for which the caller gave none: bound to its run and place.
+
+    A row moved in from another run therefore carries an id that does not belong here
+    (docs/reference/formats/envelope.md, "id").
+    """
+    return sha256(f"{run_uid}:{seq}".encode()).hexdigest()[:16]
+
+
+def envelope_of(obj: dict[str, JSON]) -> dict[str, JSON] | None:
+    """The native envelope of a row, or None for a row playhead did not write."""
+    call = obj.get("tool_call")
+    if isinstance(call, dict) and call.get("v") == 1 and isinstance(call.get("event"), str):
+        return call
+    return None
+
+
+class ChainWalker:
+    """Feed it every line in order; ask it for the head and what it saw.
+
+    ``on_finding`` receives each finding as it is made. ``steps`` counts JSON objects, ``head``
+    is the last stored hash, ``clean`` is True while no error was seen.
+    """
+
+    def __init__(
+        self,
+        on_finding: Callable[[Finding], None],
+        *,
+        file: str | None = None,
+        strict: bool = False,
+    ) -> None:
+        self._emit = on_finding
+        self._file = file
+        self._strict = strict
+        self.expected_seq = 0
+        self.head = GENESIS
+        self.steps = 0
+        self.rows_ok = 0
+        self.errors = 0
+        self.native = 0
+        self.run_uid: str | None = None
+        self.last_good_end = 0
+        self._tail: list[tuple[int, int, BadRow]] = []
+        self._recent: OrderedDict[int, tuple[str, str]] = OrderedDict()
+        self._previous_self_consistent = True
+
+    @property
+    def clean(self) -> bool:
+        return self.errors == 0
+
+    @property
+    def malformed_tail(self) -> int:
+        """The byte offset of the first line of a tail of malformed lines, or -1."""
+        return self._tail[0][1] if self._tail else -1
+
+    def feed(self, line_no: int, line: bytes, offset: int = -1) -> Row | None:
+        """Take one line (without its newline). Returns the row, or None when it is none."""
+        row = decode_row(line)
+        if row.__class__ is not Row:
+            if isinstance(row, BadRow):
+                self._tail.append((line_no, offset, row))
+                if len(self._tail) > 16:
+                    self._flush_tail(interior=True)
+            return None
+        assert isinstance(row, Row)
+        if self._tail:
+            self._flush_tail(interior=True)
+        obj = row.obj
+        seq = obj.get("seq", -1)
+        good = row.computed == row.stored_hash
+        if not (good and row.stored_prev == self.head and seq == self.expected_seq):
+            self._faults(line_no, offset, row, seq)
+        elif row.spellings or type(seq) is not int:
+            self._tolerated(line_no, offset, row, seq)
+        call = obj.get("tool_call")
+        if call.__class__ is dict and call.get("v") == 1:
+            self._envelope(line_no, offset, obj, call)
+        number = seq if type(seq) is int else (to_seq(seq) if to_seq(seq) is not None else -1)
+        self.expected_seq = number + 1  # type: ignore[operator]
+        self.head = row.stored_hash
+        self.steps += 1
+        self._remember(number, row)  # type: ignore[arg-type]
+        self._previous_self_consistent = good
+        return row
+
+    def finish(self) -> None:
+        """No more lines: malformed lines at the very end are a torn tail, not tampering."""
+        self._flush_tail(interior=False)
+
+    def _remember(self, seq: int, row: Row) -> None:
+        recent = self._recent
+        recent[seq] = (row.stored_prev, row.stored_hash)
+        if len(recent) > _WINDOW:
+            recent.popitem(last=False)
+
+    def _flush_tail(self, *, interior: bool) -> None:
+        for line_no, offset, bad in self._tail:
+            if interior:
+                self._say(
+                    "corrupt-row",
+                    f"{bad.what} ({bad.reason}), and rows follow it",
+                    line_no,
+                    offset,
+                    None,
+                    MOVE_ASIDE,
+                )
+            else:
+                self._say(
+                    "torn-tail",
+                    f"{bad.what} ({bad.reason}); a writer stopped in the middle of this row",
+                    line_no,
+                    offset,
+                    None,
+                    "Open the run for writing: the fragment moves into a .torn file, no "
+                    "acknowledged step is lost",
+                )
+        self._tail.clear()
+
+    def _say(
+        self,
+        kind: str,
+        what: str,
+        line: int,
+        offset: int,
+        step: int | None,
+        remedy: str,
+        severity: Severity = "error",
+    ) -> None:
+        if severity == "error":
+            self.errors += 1
+        byte = offset if offset >= 0 else None
+        self._emit(Finding(kind, severity, what, Place(self._file, line, byte, step), remedy))
+
+    def _tolerated(self, line_no: int, offset: int, row: Row, seq: JSON) -> None:
+        severity: Severity = "error" if self._strict else "warning"
+        step = to_seq(seq)
+        for spelling in row.spellings:
+            kind = "duplicate-key" if spelling.startswith("duplicate key") else "spelling"
+            hides = "; readers may show another value than the one hashed"
+            self._say(
+                kind,
+                spelling + (hides if kind == "duplicate-key" else ""),
+                line_no,
+                offset,
+                step,
+                "The hash holds for the parsed values; the bytes are not as a writer makes them",
+                severity,
+            )
+        if type(seq) is not int:
+            self._say(
+                "seq-type",
+                f"seq is written {seq!r} and read as {step}",
+                line_no,
+                offset,
+                step,
+                "seq is not under the hash; only its order is checked",
+                severity,
+            )
+
+    def _faults(self, line_no: int, offset: int, row: Row, seq: JSON) -> None:
+        number = to_seq(seq)
+        if number is None:
+            number = -1
+            self._say(
+                "seq-not-a-number", f"seq is {seq!r}"[:200], line_no, offset, None, MOVE_ASIDE
+            )
+        elif row.spellings or type(seq) is not int:
+            self._tolerated(line_no, offset, row, seq)
+        linked = row.stored_prev == self.head
+        good = row.computed == row.stored_hash
+        if number != self.expected_seq or not linked:
+            kind, what = self._break_name(row, number, linked=linked, good=good)
+            self._say(kind, what, line_no, offset, number, MOVE_ASIDE)
+        if not good:
+            self._say(
+                "step-hash-mismatch",
+                f"its fields hash to {row.computed[:16]}..., it stores {row.stored_hash[:16]}...; "
+                "a hashed field was changed",
+                line_no,
+                offset,
+                number,
+                MOVE_ASIDE,
+            )
+        lacks = missing_keys(row.obj)
+        if "step_hash" in lacks:
+            self._say("no-step-hash", "it has no step_hash", line_no, offset, number, MOVE_ASIDE)
+
+    def _break_name(self, row: Row, seq: int, *, linked: bool, good: bool) -> tuple[str, str]:
+        """Tell the ways a chain can break apart by name."""
+        expected = self.expected_seq
+        prev = row.stored_prev[:16]
+        if linked:
+            return "seq-mismatch", f"seq {seq} where {expected} follows; seq is not hashed"
+        earlier = self._recent.get(seq)
+        if seq < expected and earlier is not None:
+            if earlier[1] == row.stored_hash:
+                return "duplicate-row", f"step {seq} is here a second time"
+            if earlier[0] == row.stored_prev:
+                return (
+                    "two-writers",
+                    f"two writers forked the chain at seq {seq}: both rows follow {prev}...",
+                )
+        if self.steps == 0:
+            return "cut-head", f"the first row is step {seq} and follows {prev}...; rows are gone"
+        if seq > expected:
+            count = seq - expected
+            return "missing-rows", f"{count} row(s) before step {seq} are gone ({prev}... unknown)"
+        if seq == expected and good and self._is_foreign(row, seq):
+            return "splice", f"step {seq} follows {prev}..., a row of another run"
+        if seq == expected and not self._previous_self_consistent:
+            return "prev-hash-mismatch", f"it follows {prev}..., not the hash the row before stores"
+        if seq == expected and good:
+            return (
+                "chain-break",
+                f"it follows {prev}..., not {self.head[:16]}...: the rows before were replaced, "
+                "or this one comes from elsewhere",
+            )
+        return "prev-hash-mismatch", f"it follows {prev}..., expected {self.head[:16]}..."
+
+    def _is_foreign(self, row: Row, seq: int) -> bool:
+        """True when the row carries proof that it was recorded in another run."""
+        envelope = envelope_of(row.obj)
+        if self.native and envelope is None:
+            return True
+        if envelope is None or self.run_uid is None:
+            return False
+        if envelope.get("event") in ("run.started", "run.forked"):
+            return True
+        given = envelope.get("id")
+        derived = isinstance(given, str) and len(given) == 16
+        return derived and given != event_id(self.run_uid, seq)
+
+    def _envelope(
+        self, line_no: int, offset: int, obj: dict[str, JSON], call: dict[str, JSON]
+    ) -> None:
+        event = call.get("event")
+        if event.__class__ is not str:
+            return
+        self.native += 1
+        if call.get("seq") != obj.get("seq"):
+            self._say(
+                "envelope-seq-mismatch",
+                f"seq is {obj.get('seq')!r}, the hashed envelope says {call.get('seq')!r}"[:200],
+                line_no,
+                offset,
+                to_seq(obj.get("seq")),
+                "The envelope's seq is the proven one",
+            )
+        if event in ("run.started", "run.forked"):
+            payload = call.get("payload")
+            uid = payload.get("uid") if isinstance(payload, dict) else None
+            self.run_uid = uid if isinstance(uid, str) else self.run_uid

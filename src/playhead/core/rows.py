@@ -1,0 +1,310 @@
+"""One journal line to one row, with its step hash recomputed (docs/reference/formats/journal.md).
+
+The hash covers *parsed values* (seed: "Step-hash encoding"), so the plain way is
+``json.loads`` and ``json.dumps`` for every row. The quick way accepts a row only when the
+plain way would accept it too, by one of two proofs that the line is already canonical:
+
+1. orjson writes the parsed row back to the same bytes, the line is ASCII without DEL, and
+   no float in a hashed field lies where orjson and Python spell it differently. (orjson
+   turns integers beyond 64 bit into floats; those never come back to the same bytes.)
+2. Python's own encoder writes the parsed row back to the same bytes.
+
+A canonical line without unknown keys holds the hash's pre-image as two slices. Whatever is
+in doubt goes the plain way, which also names the tolerated spelling.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+
+import orjson
+
+from playhead.core.canonical import encode_step
+from playhead.core.model import JSON
+
+_SORT = orjson.OPT_SORT_KEYS
+_dumps = orjson.dumps
+_KEYS = (
+    "blob_refs",
+    "input_hash",
+    "model",
+    "prev_hash",
+    "prompt",
+    "schema_version",
+    "seq",
+    "step_hash",
+    "tool_call",
+    "tool_result",
+    "ts",
+)
+_CUT = b',"schema_version":2,"seq":'
+_AFTER_SEQ = len(_CUT) + len(',"step_hash":""') + 64 + len(',"tool_call":')
+_TOOL_CALL = b',"tool_call":'
+_NO_BLOBS = len(b'{"blob_refs":[],')
+_NEEDED = ("seq", "prev_hash", "input_hash", "step_hash")
+
+
+@dataclass(slots=True)
+class Row:
+    """A line that is a JSON object. ``computed`` is the step hash of its own fields.
+
+    ``stored_prev`` and ``stored_hash`` are what the line claims; ``spellings`` names what the
+    reference reader tolerates and a strict reader does not.
+    """
+
+    obj: dict[str, JSON]
+    computed: str
+    stored_prev: str
+    stored_hash: str
+    spellings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A line that is no row. ``reason`` is a stable word, ``what`` a sentence."""
+
+    reason: str
+    what: str
+
+
+def decode_row(line: bytes) -> Row | BadRow | None:
+    """Decode one line without its newline; None when it is blank."""
+    try:
+        obj = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _plain_row(line)
+    if type(obj) is not dict:
+        return BadRow("not-an-object", "the line is JSON but not an object")
+    text = _dumps(obj, None, _SORT)
+    same = text == line
+    if b"\x7f" not in text and (line.isascii() if same else _escaped(text) == line):
+        computed = _sliced_hash(line, obj, True)
+        if computed is not None:
+            return Row(obj, computed, obj["prev_hash"], obj["step_hash"])
+    try:
+        if encode_step(obj).encode("ascii") == line:
+            computed = _sliced_hash(line, obj, False)
+            if computed is not None:
+                return Row(obj, computed, obj["prev_hash"], obj["step_hash"])
+            return _row(obj, ())
+    except (RecursionError, ValueError):
+        return _plain_row(line)
+    if same and b"\x7f" not in text and _quick(obj, 0):
+        return _row(obj, ("raw UTF-8",))
+    return _plain_row(line)
+
+
+def _escaped(text: bytes) -> bytes | None:
+    r"""JSON text with ``\uXXXX`` for every character of U+0100..U+FFFF, as Python writes it.
+
+    None where the quick escape of the standard library does not agree with JSON's: Latin-1
+    letters (UTF-8 lead bytes C2, C3) and characters beyond U+FFFF (lead bytes F0..F4).
+    """
+    if b"\xc3" in text or b"\xf0" in text or b"\xc2" in text or text.isascii():
+        return None
+    if b"\xf1" in text or b"\xf2" in text or b"\xf3" in text or b"\xf4" in text:
+        return None
+    return text.decode().encode("ascii", "backslashreplace")
+
+
+def _sliced_hash(line: bytes, obj: dict[str, JSON], check_spelling: bool) -> str | None:
+    """The step hash over two slices of a canonical line; None when that is not safe.
+
+    Safe means: the row has exactly the known keys (in order, the line being canonical), so
+    that the metadata between ``prompt`` and ``tool_call`` has a known length, and ``ts`` is a
+    float, so that the last comma is its own. Should a tool call hold the same metadata text,
+    the slice is wrong and holds the stored hash itself; it cannot hash to that hash, and the
+    plain way decides. ``check_spelling`` asks for the float bounds of proof 1 as well.
+    """
+    if tuple(obj) != _KEYS:
+        return None
+    blobs, inp, model, prev, prompt, version, seq, stored, call, result, ts = obj.values()
+    if (
+        type(ts) is not float
+        or type(seq) is not int
+        or version != 2
+        or type(inp) is not str
+        or type(prev) is not str
+        or type(stored) is not str
+        or len(stored) != 64
+        or not (stored.isascii() and stored.isalnum())
+        or not (prompt is None or type(prompt) is str)
+        or not (model is None or type(model) is str)
+    ):
+        return None
+    start = _NO_BLOBS
+    if blobs != []:
+        start = _after_blobs(blobs)
+        if not start:
+            return None
+    if check_spelling and not (
+        1e-4 <= ts < 1e16
+        and (type(result) is str or result is None or _quick(result, 0))
+        and (call is None or _quick(call, 0))
+    ):
+        return None
+    cut = line.rfind(_CUT, start)
+    if cut < 0:
+        return None
+    image = b"".join(
+        (
+            b"{",
+            line[start:cut],
+            _TOOL_CALL,
+            line[cut + _AFTER_SEQ + len(str(seq)) : line.rfind(b",")],
+            b"}",
+        )
+    )
+    return sha256(image).hexdigest()
+
+
+def _after_blobs(blobs: JSON) -> int:
+    """The offset behind ``blob_refs`` when every entry is a plain 64-character digest, else 0."""
+    if not isinstance(blobs, list):
+        return 0
+    for ref in blobs:
+        if type(ref) is not str or len(ref) != 64 or not (ref.isascii() and ref.isalnum()):
+            return 0
+    return _NO_BLOBS + 67 * len(blobs) - 1
+
+
+def _quick(value: JSON, depth: int) -> bool:
+    """True when orjson and Python's encoder write these values alike (ASCII, no DEL)."""
+    kind = type(value)
+    if kind is dict:
+        items: object = value.values()  # type: ignore[attr-defined]
+    elif kind is list:
+        items = value
+    elif kind is float:
+        return value == 0 or 1e-4 <= abs(value) < 1e16  # type: ignore[arg-type]
+    else:
+        return True
+    if depth > 200:
+        return False
+    for item in items:  # type: ignore[attr-defined]
+        kind = type(item)
+        if kind is str or kind is int or item is None or kind is bool:
+            continue
+        if not _quick(item, depth + 1):
+            return False
+    return True
+
+
+def spelled_alike(value: JSON) -> bool:
+    """True when orjson spells every number of ``value`` as Python does (text: see `_escaped`)."""
+    return type(value) is str or _quick(value, 0)
+
+
+def hashed_fields(obj: dict[str, JSON]) -> dict[str, JSON]:
+    """The hashed values as the reference reads them: defaults, and text where it says ``str()``."""
+    fields: dict[str, JSON] = {
+        "prev_hash": str(obj.get("prev_hash", "")),
+        "input_hash": str(obj.get("input_hash", "")),
+        "model": obj.get("model"),
+        "prompt": obj.get("prompt"),
+        "tool_call": obj.get("tool_call"),
+        "tool_result": obj.get("tool_result"),
+    }
+    if obj.get("effort") is not None:
+        fields["effort"] = obj["effort"]
+    return fields
+
+
+def compute_step_hash(
+    *,
+    prev_hash: str,
+    input_hash: str,
+    model: JSON = None,
+    prompt: JSON = None,
+    tool_call: JSON = None,
+    tool_result: JSON = None,
+    effort: JSON = None,
+) -> str:
+    """The seed's step hash of six fields, plus ``effort`` when it is not null, as hex."""
+    fields: dict[str, JSON] = {
+        "prev_hash": prev_hash,
+        "input_hash": input_hash,
+        "model": model,
+        "prompt": prompt,
+        "tool_call": tool_call,
+        "tool_result": tool_result,
+    }
+    if effort is not None:
+        fields["effort"] = effort
+    return sha256(encode_step(fields).encode("ascii")).hexdigest()
+
+
+def _row(obj: dict[str, JSON], spellings: tuple[str, ...]) -> Row | BadRow:
+    fields = hashed_fields(obj)
+    try:
+        computed = sha256(encode_step(fields).encode("ascii")).hexdigest()
+    except (RecursionError, ValueError):
+        return BadRow("too-deep", "the row is nested too deeply to be hashed")
+    return Row(obj, computed, str(fields["prev_hash"]), str(obj.get("step_hash", "")), spellings)
+
+
+def _plain_row(line: bytes) -> Row | BadRow | None:
+    """The reference's way: text, strip, ``json.loads``; duplicate keys are noticed too."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return BadRow("not-utf8", f"invalid UTF-8 at byte {error.start} of the line")
+    stripped = text.strip()
+    if not stripped:
+        return None
+    if stripped.startswith("\ufeff"):
+        return BadRow("bom", "a byte order mark stands before the row")
+    if not stripped.strip("\0"):
+        return BadRow("nul-padding", f"{len(stripped)} NUL bytes instead of a row")
+    twice: list[str] = []
+
+    def pairs(items: list[tuple[str, JSON]]) -> dict[str, JSON]:
+        found = dict(items)
+        if len(found) != len(items):
+            twice.append(next(k for i, (k, _) in enumerate(items) if k in dict(items[:i])))
+        return found
+
+    try:
+        obj = json.loads(stripped, object_pairs_hook=pairs)
+    except RecursionError:
+        return BadRow("too-deep", "nested too deeply")
+    except json.JSONDecodeError as error:
+        return BadRow("invalid-json", f"invalid JSON: {error.msg} at character {error.pos}")
+    except ValueError:
+        return BadRow("number-too-long", "an integer of more than 4300 digits")
+    if not isinstance(obj, dict):
+        return BadRow("not-an-object", "the line is JSON but not an object")
+    return _row(obj, _spellings(text, stripped, obj, twice))
+
+
+def _spellings(text: str, stripped: str, obj: dict[str, JSON], twice: list[str]) -> tuple[str, ...]:
+    found = [f"duplicate key {key!r}" for key in twice[:3]]
+    if text != stripped:
+        found.append("white space around the row")
+    if not stripped.isascii():
+        found.append("raw UTF-8")
+    if list(obj) != sorted(obj):
+        found.append("keys out of order")
+    if not found:
+        try:
+            same = encode_step(obj) == stripped
+        except (RecursionError, ValueError):
+            same = False
+        if not same:
+            found.append("white space or another spelling of a value")
+    return tuple(found)
+
+
+def to_seq(value: JSON) -> int | None:
+    """``int(value)`` as the reference reads ``seq``; None when it is no number."""
+    try:
+        return int(value)  # type: ignore[call-overload, no-any-return]
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def missing_keys(obj: dict[str, JSON]) -> list[str]:
+    """Keys without which the row can be verified but not read as a step."""
+    return [key for key in _NEEDED if key not in obj]

@@ -1,0 +1,286 @@
+"""Any Python value to a JSON value that every store can hold, and back (resolution 10).
+
+What JSON cannot say becomes a *marked* value, an object with the key ``$playhead``
+(docs/reference/formats/values.md). Turning a value into its marked form never raises: what
+an agent hands over must not be able to stop it. Strings of 16 KiB and more go to the blob
+store once and leave their digest behind (decision 3).
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, time
+from enum import Enum
+from hashlib import sha256
+from pathlib import PurePath
+
+from playhead.core.model import JSON
+from playhead.errors import BlobError, ValueRefused
+
+MARK = "$playhead"
+BLOB_AT = 16 * 1024
+"""Strings of this many UTF-8 bytes and more are kept as blobs."""
+MAX_DEPTH = 48
+"""Nesting of a recorded value; with the envelope a row stays within 64."""
+_REPR_LIMIT = 2000
+_MAX_INT_BITS = 14_000
+
+PutBlob = Callable[[bytes], str]
+GetBlob = Callable[[str], bytes]
+
+
+class Normaliser:
+    """Normalise values; ``put_blob`` stores bytes and returns their SHA-256 hex.
+
+    ``blobs`` collects the digests in first-use order, for the row's ``blob_refs``.
+    """
+
+    def __init__(self, put_blob: PutBlob | None = None) -> None:
+        self._put = put_blob
+        self.blobs: list[str] = []
+
+    def value(self, value: object, depth: int = 0) -> JSON:
+        kind = type(value)
+        if kind is str:
+            return self._text(value)  # type: ignore[arg-type]
+        if value is None or kind is bool:
+            return value
+        if kind is int:
+            return self._int(value)  # type: ignore[arg-type]
+        if kind is float:
+            return value if math.isfinite(value) else _mark("float", value=repr(value))  # type: ignore[arg-type]
+        if depth >= MAX_DEPTH:
+            return self._deep(value)
+        if kind is dict:
+            return self._mapping(value, depth)  # type: ignore[arg-type]
+        if kind is list or kind is tuple:
+            return [self.value(item, depth + 1) for item in value]  # type: ignore[attr-defined]
+        return self._other(value, depth)
+
+    def _text(self, text: str) -> JSON:
+        size = len(text)
+        if size < BLOB_AT and text.isascii():
+            return text
+        try:
+            raw = text.encode("utf-8")
+        except UnicodeEncodeError:
+            return _mark("text", json=json.dumps(text))
+        if len(raw) < BLOB_AT or self._put is None:
+            return text
+        return self._blob(raw, "text")
+
+    def _blob(self, raw: bytes, form: str) -> JSON:
+        assert self._put is not None
+        digest = self._put(raw)
+        if digest not in self.blobs:
+            self.blobs.append(digest)
+        return _mark("blob", form=form, sha256=digest, size=len(raw))
+
+    def _int(self, number: int) -> JSON:
+        return number if number.bit_length() <= _MAX_INT_BITS else _mark("int", hex=hex(number))
+
+    def _mapping(self, items: Mapping[object, object], depth: int) -> JSON:
+        if MARK in items or not all(type(key) is str and _clean(key) for key in items):
+            pairs = [
+                [self.value(k, depth + 2), self.value(v, depth + 2)] for k, v in list(items.items())
+            ]
+            return _mark("map", items=pairs)
+        return {key: self.value(item, depth + 1) for key, item in list(items.items())}
+
+    def _deep(self, value: object) -> JSON:
+        try:
+            text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=_safe_repr)
+        except (ValueError, TypeError, RecursionError):
+            return _mark("object", type=_type_name(value), repr="nested too deeply or in itself")
+        return _mark("deep", json=self._text(text))
+
+    def _other(self, value: object, depth: int) -> JSON:
+        if isinstance(value, Enum):
+            return self.value(value.value, depth + 1)
+        if isinstance(value, str):
+            return self._text(str.__str__(value))
+        if isinstance(value, int):
+            return self._int(int(value))
+        if isinstance(value, float):
+            return self.value(float(value), depth)
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return self._bytes(bytes(value))
+        if isinstance(value, (datetime, date, time)):
+            return _mark("time", iso=value.isoformat())
+        if isinstance(value, PurePath):
+            return self._text(str(value))
+        if isinstance(value, BaseException):
+            return exception_value(value)
+        return self._structure(value, depth)
+
+    def _bytes(self, raw: bytes) -> JSON:
+        if len(raw) >= BLOB_AT and self._put is not None:
+            return self._blob(raw, "bytes")
+        return _mark("bytes", base64=base64.b64encode(raw).decode("ascii"))
+
+    def _structure(self, value: object, depth: int) -> JSON:
+        """Sets, dataclasses, mappings, pydantic-like models; anything else by its repr.
+
+        A foreign object's own code runs here. Whatever it raises must not reach the agent, so
+        it is kept as a marked value that names the exception (resolution 10).
+        """
+        name = _type_name(value)
+        try:
+            if isinstance(value, (set, frozenset)):
+                ordered = sorted(value, key=_safe_repr)
+                return _mark("set", items=[self.value(item, depth + 2) for item in ordered])
+            if isinstance(value, Mapping):
+                return self._mapping(dict(value), depth)
+            if dataclasses.is_dataclass(value) and not isinstance(value, type):
+                fields = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
+                return _mark("object", type=name, value=self.value(fields, depth + 1))
+            dump = getattr(value, "model_dump", None)
+            if callable(dump) and not isinstance(value, type):
+                return _mark("object", type=name, value=self.value(dump(), depth + 1))
+        except Exception as error:
+            return _mark("object", type=name, repr=f"unreadable: {type(error).__name__}")
+        return _mark("object", type=name, repr=self._text(_safe_repr(value)))
+
+
+def _mark(kind: str, **parts: JSON) -> dict[str, JSON]:
+    return {MARK: kind, **parts}
+
+
+def _clean(key: str) -> bool:
+    return key.isascii() or _encodable(key)
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _type_name(value: object) -> str:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"[:200]
+
+
+def _safe_repr(value: object) -> str:
+    try:
+        text = repr(value)[:_REPR_LIMIT]
+    except Exception as error:  # an agent's __repr__ must not stop the agent: its place is marked
+        return f"<{_type_name(value)} whose repr raised {type(error).__name__}>"
+    return text if _encodable(text) else ascii(text)[:_REPR_LIMIT]
+
+
+def exception_value(error: BaseException) -> dict[str, JSON]:
+    """An exception as a value: its type and its message; never its traceback's locals."""
+    try:
+        message = str(error)[:_REPR_LIMIT]
+    except Exception as inner:  # its own __str__ raised: say so in its place
+        message = f"<message raised {type(inner).__name__}>"
+    if not _encodable(message):
+        message = ascii(message)
+    return {"type": _type_name(error), "message": message}
+
+
+def restore(value: JSON, get_blob: GetBlob) -> object:
+    """The Python value behind a marked one, as far as one can be made without running code.
+
+    Objects come back as their fields or their repr text.
+
+    Raises:
+        BlobError: a blob is missing or does not hash to its name.
+    """
+    if isinstance(value, list):
+        return [restore(item, get_blob) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind = value.get(MARK)
+    if not isinstance(kind, str):
+        return {key: restore(item, get_blob) for key, item in value.items()}
+    return _restore_mark(kind, value, get_blob)
+
+
+def _restore_mark(kind: str, value: dict[str, JSON], get_blob: GetBlob) -> object:
+    try:
+        if kind == "float":
+            return float(str(value["value"]))
+        if kind == "int":
+            return int(str(value["hex"]), 16)
+        if kind == "text":
+            return json.loads(str(value["json"]))
+        if kind == "bytes":
+            return base64.b64decode(str(value["base64"]), validate=True)
+        if kind == "time":
+            return str(value["iso"])
+        if kind == "set":
+            return restore(value["items"], get_blob)
+        if kind == "map":
+            return {
+                _hashable(restore(k, get_blob)): restore(v, get_blob)
+                for k, v in value["items"]  # type: ignore[attr-defined]
+            }
+        if kind == "deep":
+            return json.loads(str(restore(value["json"], get_blob)))
+        if kind == "object":
+            return restore(value.get("value", value.get("repr")), get_blob)
+        if kind == "blob":
+            raw = get_blob(str(value["sha256"]))
+            return raw.decode("utf-8") if value.get("form") == "text" else raw
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return dict(value)
+    return dict(value)
+
+
+def _hashable(key: object) -> object:
+    return key if not isinstance(key, (list, dict)) else json.dumps(key, sort_keys=True)
+
+
+def blob_checked(digest: str, raw: bytes) -> bytes:
+    """``raw`` if it hashes to ``digest``.
+
+    Raises:
+        BlobError: it does not.
+    """
+    if sha256(raw).hexdigest() != digest:
+        raise BlobError(f"blob {digest[:16]}... does not hash to its name")
+    return raw
+
+
+def join_text(parts: Iterable[str]) -> str:
+    """Streamed text as one string; a surrogate pair split over two parts is one character."""
+    text = "".join(parts)
+    if _encodable(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def require_plain(value: JSON, pointer: str = "", depth: int = 0) -> None:
+    """Check what the raw append accepts: JSON values without NaN, odd keys or lone surrogates.
+
+    Raises:
+        ValueRefused: with the JSON pointer of the first value that is refused.
+    """
+    problem = None
+    if isinstance(value, str):
+        problem = None if value.isascii() or _encodable(value) else "a lone surrogate"
+    elif isinstance(value, float):
+        problem = None if math.isfinite(value) else "not a finite number"
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if type(key) is not str:
+                raise ValueRefused(f"{pointer or '/'}: key {key!r} is not a string")
+            require_plain(key, pointer, depth)
+            require_plain(item, f"{pointer}/{key}", depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            require_plain(item, f"{pointer}/{index}", depth + 1)
+    elif value is not None and not isinstance(value, int):
+        problem = f"{type(value).__name__} has no JSON form"
+    if depth > 64:
+        problem = "nested deeper than 64"
+    if problem:
+        raise ValueRefused(f"{pointer or '/'}: {problem}")
