@@ -115,9 +115,20 @@ class Frontier:
 
 def root(leaf_hashes: Sequence[bytes]) -> bytes:
     """The RFC 6962 root over leaf hashes."""
-    frontier = Frontier()
-    frontier.extend(leaf_hashes)
-    return frontier.root()
+    if not leaf_hashes:
+        return EMPTY_ROOT
+    nodes = leaf_hashes
+    while len(nodes) > 1:
+        nodes = _level_above(nodes)
+    return nodes[0]
+
+
+def _level_above(nodes: Sequence[bytes]) -> list[bytes]:
+    # An odd last node rises unchanged: this gives the same tree as RFC 6962's recursion.
+    above = _parents(nodes)
+    if len(nodes) & 1:
+        above.append(nodes[-1])
+    return above
 
 
 def inclusion_proof(leaf_hashes: Sequence[bytes], index: int) -> list[bytes]:
@@ -129,12 +140,11 @@ def inclusion_proof(leaf_hashes: Sequence[bytes], index: int) -> list[bytes]:
     if not 0 <= index < len(leaf_hashes):
         raise UsageError(f"no leaf {index} among {len(leaf_hashes)}")
     path: list[bytes] = []
-    nodes = list(leaf_hashes)
+    nodes = leaf_hashes
     while len(nodes) > 1:
         if index ^ 1 < len(nodes):
             path.append(nodes[index ^ 1])
-        # An odd last node rises unchanged: this gives the same tree as RFC 6962's recursion.
-        nodes = _parents(nodes) + (nodes[-1:] if len(nodes) & 1 else [])
+        nodes = _level_above(nodes)
         index >>= 1
     return path
 
@@ -142,7 +152,11 @@ def inclusion_proof(leaf_hashes: Sequence[bytes], index: int) -> list[bytes]:
 def verify_inclusion(
     leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes
 ) -> bool:
-    """Whether leaf hash ``leaf`` is number ``index`` of ``size`` leaves under ``root``."""
+    """Whether leaf hash ``leaf`` is number ``index`` of ``size`` leaves under ``root``.
+
+    ``size`` must be as trusted as ``root`` (a checkpoint signs both): two sizes in which the
+    leaf has a path of the same shape cannot be told apart.
+    """
     if not 0 <= index < size or not _hashes([leaf, root, *proof]):
         return False
     here, last, result = index, size - 1, leaf
