@@ -114,6 +114,17 @@ class ChainWalker:
         self._previous_self_consistent = good
         return row
 
+    def feed_bad(self, line_no: int, offset: int, bad: BadRow) -> None:
+        """A line that could not even be held (too long)."""
+        self._tail.append((line_no, offset, bad))
+
+    def resume(self, size: int, head: str, run_uid: str | None, native: int) -> None:
+        """Start behind ``size`` rows that are proven otherwise, the last hashing to ``head``."""
+        self.expected_seq = size
+        self.head = head
+        self.run_uid = run_uid
+        self.native = native
+
     def finish(self) -> None:
         """No more lines: malformed lines at the very end are a torn tail, not tampering."""
         self._flush_tail(interior=False)

@@ -21,6 +21,7 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -127,8 +128,10 @@ def write_all(fd: int, data: bytes, disk: Disk = DISK) -> None:
         done += step
 
 
-def write_atomic(path: Path, data: bytes, mode: int = 0o600, disk: Disk = DISK) -> None:
-    """Replace ``path`` by ``data``, whole or not at all.
+def write_atomic(
+    path: Path, data: bytes | Iterable[bytes], mode: int = 0o600, disk: Disk = DISK
+) -> None:
+    """Replace ``path`` by ``data`` (whole, or in chunks), whole or not at all.
 
     Raises:
         WriteFailed: the disk refused; the old content stands and no temp file stays.
@@ -137,7 +140,8 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o600, disk: Disk = DISK) 
     try:
         fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, mode)
         try:
-            write_all(fd, data, disk)
+            for chunk in (data,) if isinstance(data, bytes) else data:
+                write_all(fd, chunk, disk)
             disk.sync(fd)
         finally:
             os.close(fd)

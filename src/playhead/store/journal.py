@@ -1,0 +1,294 @@
+"""The journal: append, recovery, lock, durability (docs/reference/formats/journal.md).
+
+Life of an append, under the journal's own lock:
+
+1. the row is encoded once and hashed onto the head;
+2. one write puts row and newline at the end. At this point the step survives the death of
+   the process; a write that failed or fell short is cut off again and was never there;
+3. level ``step``: fdatasync. At this point it survives the loss of power too. ``batch``: a
+   background thread syncs within 20 ms; ``os``: whenever the system likes;
+4. only then do ``seq`` and head advance and the step is returned (acknowledged).
+
+``durable_upto`` says how many steps are known to survive a power cut. One writer at a time:
+the lock names its owner's pid; a forked child may not append with the parent's journal.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from playhead.core.model import JSON, Step
+from playhead.core.values import require_plain
+from playhead.errors import (
+    JournalBroken,
+    JournalClosed,
+    JournalError,
+    PlayheadError,
+    UsageError,
+    ValueRefused,
+)
+from playhead.formats.head import Head
+from playhead.formats.journal import LOCK, SEALED, SEGMENT, encode_row
+from playhead.store.anchor import Anchor
+from playhead.store.durable import DISK, AppendFile, Disk, FileLock, ensure_dir
+from playhead.store.heads import Resume
+from playhead.store.recovery import recover
+from playhead.store.syncer import Syncer
+from playhead.store.torn import cut_torn_tail
+
+Durability = Literal["step", "batch", "os"]
+LEVELS: tuple[Durability, ...] = ("step", "batch", "os")
+_SIGN_EVERY = 1.0
+
+
+class Journal:
+    """An open chain, for appending. Use ``Journal.open``; close it, or use ``with``.
+
+    ``next_seq`` is the number of steps, ``head`` the last step hash, ``durable_upto`` the
+    number of steps synced to disk.
+    """
+
+    def __init__(
+        self, folder: Path, anchor: Anchor, lock: FileLock, durability: Durability, disk: Disk
+    ) -> None:
+        self.folder = folder
+        self.anchor = anchor
+        self.durability = durability
+        self.lock = threading.RLock()
+        self.torn: Path | None = None
+        self.sign_problem: PlayheadError | None = None
+        self._file_lock = lock
+        self._pid = os.getpid()
+        self._closed = False
+        path = folder / SEGMENT
+        fresh = not path.exists() or path.stat().st_size == 0
+        state = None if fresh and not _signed(anchor) else recover(_made(path), anchor)
+        self._file = AppendFile(path, disk)
+        self.next_seq = 0
+        self.head = "0" * 64
+        if state is not None:
+            self.next_seq, self.head = state.size, state.head
+            if state.end < state.length:
+                self.torn = cut_torn_tail(path, state.end, disk)
+                self._file.size = state.end
+            elif state.needs_newline:
+                self._file.append(b"\n")
+                anchor.skip(b"\n")
+        self.durable_upto = self.next_seq
+        self._signed_at = time.monotonic()
+        self._syncer = Syncer(self._background) if durability == "batch" else None
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        durability: Durability = "batch",
+        anchor: Anchor | None = None,
+        disk: Disk = DISK,
+    ) -> Journal:
+        """Open ``folder`` for appending, making it when it is not there.
+
+        The chain is revalidated from genesis, or from the last signed head when the bytes
+        before it hash to what was signed. A torn tail moves into a ``.torn`` file.
+
+        Raises:
+            JournalLocked: another writer owns it (its pid is in the error).
+            JournalBroken: a row before the tail does not verify, or signed rows are missing.
+            UsageError: an unknown durability level.
+        """
+        if durability not in LEVELS:
+            raise UsageError(f"durability {durability!r}", remedy="Use step, batch or os")
+        path = Path(folder)
+        ensure_dir(path)
+        lock = FileLock(path / LOCK)
+        try:
+            if (path / SEALED).exists() and not (path / SEGMENT).exists():
+                from playhead.store.seal import unseal_folder
+
+                unseal_folder(path, disk)
+            return cls(path, anchor or Anchor(path), lock, durability, disk)
+        except BaseException:
+            lock.release()
+            raise
+
+    def append(
+        self,
+        *,
+        input_hash: str,
+        model: str | None = None,
+        prompt: str | None = None,
+        tool_call: JSON = None,
+        tool_result: JSON = None,
+        effort: str | None = None,
+        blob_refs: Sequence[str] = (),
+        ts: float | None = None,
+        commitment: bytes | None = None,
+    ) -> Step:
+        """Append one step and return it, acknowledged at the journal's durability level.
+
+        Values must be plain JSON without NaN, odd keys or lone surrogates; ``ts`` defaults
+        to now (epoch seconds). ``commitment`` is the recorder's field commitment.
+
+        Raises:
+            ValueRefused: a value JSON cannot say; nothing was written.
+            WriteFailed: the disk refused; the step is not in the chain.
+            JournalClosed: after ``close``.
+        """
+        if type(input_hash) is not str:
+            raise ValueRefused(f"/input_hash: {type(input_hash).__name__} is not a string")
+        for name, value in (("model", model), ("prompt", prompt), ("effort", effort)):
+            require_plain(value, "/" + name)
+        require_plain(tool_call, "/tool_call")
+        require_plain(tool_result, "/tool_result")
+        with self.lock:
+            self._check_open()
+            stamp = time.time() if ts is None else float(ts)
+            seq, prev = self.next_seq, self.head
+            line, step_hash = encode_row(
+                seq=seq,
+                prev_hash=prev,
+                input_hash=input_hash,
+                model=model,
+                prompt=prompt,
+                tool_call=tool_call,
+                tool_result=tool_result,
+                ts=stamp,
+                effort=effort,
+                blob_refs=blob_refs,
+            )
+            self._write(line, commitment)
+            self.next_seq, self.head = seq + 1, step_hash
+            self._settle()
+        return Step(
+            seq=seq,
+            prev_hash=prev,
+            input_hash=input_hash,
+            step_hash=step_hash,
+            model=model,
+            prompt=prompt,
+            tool_call=tool_call,
+            tool_result=tool_result,
+            effort=effort,
+            ts=stamp,
+            blob_refs=tuple(blob_refs),
+            schema_version=2,
+        )
+
+    def _write(self, line: bytes, commitment: bytes | None) -> None:
+        raw = line + b"\n"
+        before = self._file.size
+        self._file.append(raw)
+        if self.durability == "step":
+            try:
+                self._file.sync()
+            except JournalError:
+                self._file.take_back(before)
+                raise
+        self.anchor.add(raw, line, commitment)
+
+    def _settle(self) -> None:
+        if self.durability == "step":
+            self.durable_upto = self.next_seq
+            if self._sign_due():
+                self._publish(*self.anchor.statement(self.head))
+        elif self._syncer is not None:
+            self._syncer.wake()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise JournalClosed("the journal is closed")
+        if os.getpid() != self._pid:
+            raise JournalError(
+                "this process inherited the journal by fork",
+                remedy="Record in the child under a run of its own",
+            )
+
+    def sync(self) -> int:
+        """Make every step so far durable; returns ``durable_upto``.
+
+        Raises:
+            WriteFailed: the disk refused; the journal takes no more steps until reopened.
+        """
+        with self.lock:
+            self._check_open()
+            if self.durable_upto < self.next_seq:
+                self._file.sync()
+                self.durable_upto = self.next_seq
+            if self._sign_due():
+                self._publish(*self.anchor.statement(self.head))
+            return self.durable_upto
+
+    def _background(self) -> None:
+        """One round of the syncer. Appends go on meanwhile; what is signed is durable."""
+        with self.lock:
+            if self._closed or self._file.poisoned:
+                return
+            target = self.next_seq
+            statement = self.anchor.statement(self.head) if self._sign_due() else None
+        self._file.sync()
+        with self.lock:
+            self.durable_upto = max(self.durable_upto, target)
+        if statement is not None:
+            self._publish(*statement)
+
+    def _sign_due(self) -> bool:
+        """At most once a second, and only when there is something new to sign."""
+        now = time.monotonic()
+        if now - self._signed_at < _SIGN_EVERY or self.anchor.signed_size == self.next_seq:
+            return False
+        self._signed_at = now
+        return True
+
+    def _publish(self, head: Head, resume: Resume) -> None:
+        """Sign, but never fail an append that is already in the chain: `close` reports it."""
+        try:
+            self.anchor.publish(head, resume)
+            self.sign_problem = None
+        except PlayheadError as error:
+            self.sign_problem = error
+
+    def close(self) -> None:
+        """Sync, sign the head inside and outside the root, release the lock. Idempotent."""
+        with self.lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self._syncer is not None:
+            self._syncer.stop()
+        try:
+            if os.getpid() == self._pid and not self._file.poisoned:
+                self._file.sync()
+                self.durable_upto = self.next_seq
+                if self.next_seq and self.anchor.signed_size != self.next_seq:
+                    self.anchor.publish(*self.anchor.statement(self.head))
+        finally:
+            self._file.close()
+            self._file_lock.release()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _signed(anchor: Anchor) -> bool:
+    return any(seen.head for seen in anchor.files.read(anchor.ring.trusted()))
+
+
+def _made(path: Path) -> Path:
+    if not path.exists():
+        raise JournalBroken("the journal is gone, a signed head of it is here")
+    return path.parent

@@ -1,0 +1,179 @@
+"""Finding the chain's tip before anything is appended (seed: "Recovery on open (fail-closed)").
+
+Recovery runs the same walker as verify. In order:
+
+(1) With a signed head: the file must hold at least the signed bytes, and they must hash to
+    the signed digest. Fewer rows or other bytes are refused, never walked around: a chain
+    that was rewritten as a whole would pass a walk.
+(2) With a resume file that gives the signed root, the walk starts behind the signed rows;
+    every byte before was hashed in (1). Without one it starts at the first row.
+(3) Every row walked must verify. Malformed lines at the very end are a torn tail: they are
+    reported for the caller to cut off. Anything else is refused and named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from playhead.core.chain import ChainWalker
+from playhead.core.model import GENESIS, Finding
+from playhead.core.rows import BadRow
+from playhead.errors import JournalBroken, Place
+from playhead.formats.head import Head
+from playhead.formats.journal import SEGMENT
+from playhead.store.anchor import Anchor
+from playhead.store.durable import open_regular
+from playhead.store.reader import BLOCK, blocks_of, split_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The tip: ``size`` rows ending in ``head``; valid bytes end at ``end`` (of ``length``)."""
+
+    size: int
+    head: str
+    end: int
+    length: int
+    needs_newline: bool
+    walked: int
+
+
+def recover(folder: Path, anchor: Anchor) -> Recovered:
+    """Validate the journal in ``folder`` (which must exist) and bring ``anchor`` up to its end.
+
+    Raises:
+        JournalBroken: a row, or the whole, does not verify; the line is named.
+        Unreadable: not a regular file.
+    """
+    path = folder / SEGMENT
+    fd = open_regular(path)
+    with open(fd, "rb", buffering=0):
+        signed = _trusted_head(anchor)
+        start = 0
+        step_hash = GENESIS
+        if signed is not None:
+            start, step_hash = _check_signed(fd, path, anchor, signed)
+        state = _walk_tail(fd, path, anchor, start, step_hash)
+        if signed is not None and start == 0:
+            _check_root(path, state, signed)
+        return state
+
+
+def _trusted_head(anchor: Anchor) -> Head | None:
+    heads = [seen.head for seen in anchor.files.read(anchor.ring.trusted()) if seen.head]
+    return max(heads, key=lambda head: head.size, default=None)
+
+
+def _check_signed(fd: int, path: Path, anchor: Anchor, signed: Head) -> tuple[int, str]:
+    """(1) and (2). Returns where to start walking and the step hash that stands there."""
+    length = os.fstat(fd).st_size
+    if length < signed.length:
+        raise JournalBroken(
+            f"cut tail: {signed.length - length} bytes that the signed head of step "
+            f"{signed.size - 1} covers are gone",
+            place=Place(str(path)),
+            remedy="Restore the journal from a copy; 'playhead verify' shows what is left",
+        )
+    sha = _digest(fd, signed.length)
+    if sha.hexdigest() != signed.bytes_sha256:
+        raise _changed(path, signed)
+    resume = anchor.files.read_resume()
+    usable = resume is not None and resume.size == signed.size
+    if resume is None or not usable or resume.tree().root() != signed.root:
+        return 0, GENESIS
+    fields = resume.fields
+    if (fields is None) != (signed.fields_root is None):
+        return 0, GENESIS
+    anchor.restore(resume, sha, signed.length)
+    return signed.length, signed.step_hash
+
+
+def _digest(fd: int, size: int) -> hashlib._Hash:
+    """SHA-256 over the first ``size`` bytes, one reused buffer."""
+    sha = hashlib.sha256()
+    buffer = bytearray(BLOCK)
+    view = memoryview(buffer)
+    at = 0
+    while at < size:
+        got = os.preadv(fd, [view[: min(BLOCK, size - at)]], at)
+        if not got:
+            break
+        sha.update(view[:got])
+        at += got
+    return sha
+
+
+def _changed(path: Path, signed: Head) -> JournalBroken:
+    """Name the first bad line where the walk can; else the chain was rewritten as a whole."""
+    findings: list[Finding] = []
+    walker = ChainWalker(findings.append, file=str(path))
+    fd = open_regular(path)
+    with open(fd, "rb", buffering=0):
+        for line_no, offset, line in split_lines(blocks_of(fd, 0, signed.length)):
+            if isinstance(line, BadRow):
+                walker.feed_bad(line_no, offset, line)
+            else:
+                walker.feed(line_no, line, offset)
+            if findings and findings[0].severity == "error":
+                first = findings[0]
+                return JournalBroken(f"{first.kind}: {first.what}", place=first.place)
+    if walker.head == signed.step_hash:
+        what = "a field outside the step hash (ts, blob_refs, spelling) was changed"
+    else:
+        what = "the chain was rewritten: it verifies by itself but is not the signed one"
+    return JournalBroken(what, place=Place(str(path)))
+
+
+def _walk_tail(fd: int, path: Path, anchor: Anchor, start: int, step_hash: str) -> Recovered:
+    findings: list[Finding] = []
+    walker = ChainWalker(findings.append, file=str(path))
+    walker.resume(anchor.size, step_hash, anchor.uid, anchor.native)
+    length = os.fstat(fd).st_size
+    end = start
+    needs_newline = False
+    first_line = anchor.size + 1 if start else 1
+    pending = b""
+    for line_no, offset, line in split_lines(
+        blocks_of(fd, start), line_no=first_line, offset=start
+    ):
+        if isinstance(line, BadRow):
+            walker.feed_bad(line_no, offset, line)
+            continue
+        row = walker.feed(line_no, line, offset)
+        error = next((f for f in findings if f.severity == "error"), None)
+        if error is not None:
+            raise JournalBroken(f"{error.kind}: {error.what}", place=error.place)
+        findings.clear()
+        stop = min(offset + len(line) + 1, length)
+        needs_newline = stop == offset + len(line)
+        if row is None and walker.malformed_tail < 0:
+            pending += line if needs_newline else line + b"\n"
+            end = stop
+        elif row is not None:
+            if pending:
+                anchor.skip(pending)
+                pending = b""
+            anchor.add(line if needs_newline else line + b"\n", line)
+            end = stop
+    if pending:
+        anchor.skip(pending)
+    anchor.uid, anchor.native = walker.run_uid, walker.native
+    return Recovered(
+        size=walker.expected_seq,
+        head=walker.head,
+        end=end,
+        length=length,
+        needs_newline=needs_newline and walker.malformed_tail < 0,
+        walked=walker.steps,
+    )
+
+
+def _check_root(path: Path, state: Recovered, signed: Head) -> None:
+    if state.size < signed.size:
+        raise JournalBroken(
+            f"cut tail: {state.size} steps, the signed head covers {signed.size}",
+            place=Place(str(path)),
+        )
