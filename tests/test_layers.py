@@ -45,7 +45,11 @@ DURABLE_CALLS = {
     "fcntl": frozenset({"flock", "lockf"}),
     "shutil": frozenset({"move"}),
 }
+PURE_NAMES = frozenset({"PurePath", "PurePosixPath", "PureWindowsPath"})  # text, no disk
 BROAD = frozenset({"Exception", "BaseException"})
+# Runs the __repr__ and properties of an agent's own objects, which may raise anything, and
+# may not raise into the agent: there the fault becomes part of the recorded value.
+MARKS_FAULTS = ("core/values.py",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,8 @@ def purity(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
+            pure = node.module == "pathlib" and {a.name for a in node.names} <= PURE_NAMES
+            names = [] if pure else [node.module or ""]
         for name in names:
             if name.split(".")[0] in IMPURE_MODULES:
                 yield f"line {node.lineno}: core may not import {name}: no I/O, clock or randomness"
@@ -181,7 +186,8 @@ def swallowing(module: Module) -> Iterator[str]:
             words = [n.id for n in inside if isinstance(n, ast.Name)]
             words += [n.attr for n in inside if isinstance(n, ast.Attribute)]
             raises = any(isinstance(n, ast.Raise) for n in inside)
-            if not raises and not any("finding" in word.lower() for word in words):
+            marked = module.path in MARKS_FAULTS and node.name in words
+            if not (raises or marked or any("finding" in word.lower() for word in words)):
                 yield f"line {node.lineno}: catches everything, raises nothing and finds nothing"
 
 
@@ -236,6 +242,8 @@ BREACHES = [
     (purity, "core/x.py", "from os import path", "core may not import os"),
     (purity, "core/x.py", "datetime.now()", "core may not call .now()"),
     (purity, "core/x.py", "open('x')", "core may not call open()"),
+    (purity, "core/x.py", "from pathlib import PurePath, Path", "core may not import pathlib"),
+    (purity, "core/x.py", "from pathlib import PurePath", None),
     (purity, "core/x.py", "import json, hashlib, datetime", None),
     (purity, "store/x.py", "import os", None),
     (durability, "store/x.py", "import os as o\no.fsync(3)", "uses o.fsync"),
@@ -250,6 +258,9 @@ BREACHES = [
     (swallowing, "x.py", "try: f()\nexcept (OSError, Exception): g()", "line 2"),
     (swallowing, "x.py", "try: f()\nexcept Exception as e: raise X from e", None),
     (swallowing, "x.py", "try: f()\nexcept Exception as e: findings.append(e)", None),
+    (swallowing, "x.py", "try: f()\nexcept Exception as e: x = mark(e)", "line 2"),
+    (swallowing, "core/values.py", "try: f()\nexcept Exception as e: x = mark(e)", None),
+    (swallowing, "core/values.py", "try: f()\nexcept Exception as e: x = 1", "line 2"),
     (swallowing, "x.py", "try: f()\nexcept OSError: pass", None),
 ]
 
