@@ -118,6 +118,8 @@ def decode_event(step: Step) -> Event:
     body: dict[str, JSON] = dict(payload) if isinstance(payload, dict) else {}
     if kind in RESULTS:
         body["result"] = step.tool_result
+    if kind.startswith("tool."):
+        body.setdefault("name", call.get("name"))
     return Event(
         type=kind,
         seq=step.seq,

@@ -111,6 +111,16 @@ def _literal(message: JSON) -> JSON:
     return message
 
 
+def full_prompt(messages: Sequence[JSON]) -> str:
+    """All messages as they are: what ``prompts="full"`` writes."""
+    return encode_step([_literal(message) for message in messages])
+
+
+def answer_segments(result: JSON) -> list[JSON]:
+    """An answer's messages as segments, so that `rebuild` can take them from its row."""
+    return [_literal(message) for message in messages_of_result(result)]
+
+
 def _unwrap(segment: JSON) -> JSON:
     if isinstance(segment, dict) and set(segment) == {"$message"}:
         return segment["$message"]

@@ -15,14 +15,33 @@ in doubt goes the plain way, which also names the tolerated spelling.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from hashlib import sha256
 
 import orjson
 
 from playhead.core.canonical import encode_step
 from playhead.core.model import JSON
+from playhead.core.plain import (
+    BadRow,
+    Row,
+    compute_step_hash,
+    hashed_fields,
+    make_row,
+    missing_keys,
+    plain_row,
+    to_seq,
+)
+
+__all__ = [
+    "BadRow",
+    "Row",
+    "compute_step_hash",
+    "decode_row",
+    "hashed_fields",
+    "missing_keys",
+    "spelled_alike",
+    "to_seq",
+]
 
 _SORT = orjson.OPT_SORT_KEYS
 _dumps = orjson.dumps
@@ -43,30 +62,6 @@ _CUT = b',"schema_version":2,"seq":'
 _AFTER_SEQ = len(_CUT) + len(',"step_hash":""') + 64 + len(',"tool_call":')
 _TOOL_CALL = b',"tool_call":'
 _NO_BLOBS = len(b'{"blob_refs":[],')
-_NEEDED = ("seq", "prev_hash", "input_hash", "step_hash")
-
-
-@dataclass(slots=True)
-class Row:
-    """A line that is a JSON object. ``computed`` is the step hash of its own fields.
-
-    ``stored_prev`` and ``stored_hash`` are what the line claims; ``spellings`` names what the
-    reference reader tolerates and a strict reader does not.
-    """
-
-    obj: dict[str, JSON]
-    computed: str
-    stored_prev: str
-    stored_hash: str
-    spellings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BadRow:
-    """A line that is no row. ``reason`` is a stable word, ``what`` a sentence."""
-
-    reason: str
-    what: str
 
 
 def decode_row(line: bytes) -> Row | BadRow | None:
@@ -74,7 +69,7 @@ def decode_row(line: bytes) -> Row | BadRow | None:
     try:
         obj = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return _plain_row(line)
+        return plain_row(line)
     if type(obj) is not dict:
         return BadRow("not-an-object", "the line is JSON but not an object")
     text = _dumps(obj, None, _SORT)
@@ -88,12 +83,12 @@ def decode_row(line: bytes) -> Row | BadRow | None:
             computed = _sliced_hash(line, obj, False)
             if computed is not None:
                 return Row(obj, computed, obj["prev_hash"], obj["step_hash"])
-            return _row(obj, ())
+            return make_row(obj, ())
     except (RecursionError, ValueError):
-        return _plain_row(line)
+        return plain_row(line)
     if same and b"\x7f" not in text and _quick(obj, 0):
-        return _row(obj, ("raw UTF-8",))
-    return _plain_row(line)
+        return make_row(obj, ("raw UTF-8",))
+    return plain_row(line)
 
 
 def _escaped(text: bytes) -> bytes | None:
@@ -195,116 +190,3 @@ def _quick(value: JSON, depth: int) -> bool:
 def spelled_alike(value: JSON) -> bool:
     """True when orjson spells every number of ``value`` as Python does (text: see `_escaped`)."""
     return type(value) is str or _quick(value, 0)
-
-
-def hashed_fields(obj: dict[str, JSON]) -> dict[str, JSON]:
-    """The hashed values as the reference reads them: defaults, and text where it says ``str()``."""
-    fields: dict[str, JSON] = {
-        "prev_hash": str(obj.get("prev_hash", "")),
-        "input_hash": str(obj.get("input_hash", "")),
-        "model": obj.get("model"),
-        "prompt": obj.get("prompt"),
-        "tool_call": obj.get("tool_call"),
-        "tool_result": obj.get("tool_result"),
-    }
-    if obj.get("effort") is not None:
-        fields["effort"] = obj["effort"]
-    return fields
-
-
-def compute_step_hash(
-    *,
-    prev_hash: str,
-    input_hash: str,
-    model: JSON = None,
-    prompt: JSON = None,
-    tool_call: JSON = None,
-    tool_result: JSON = None,
-    effort: JSON = None,
-) -> str:
-    """The seed's step hash of six fields, plus ``effort`` when it is not null, as hex."""
-    fields: dict[str, JSON] = {
-        "prev_hash": prev_hash,
-        "input_hash": input_hash,
-        "model": model,
-        "prompt": prompt,
-        "tool_call": tool_call,
-        "tool_result": tool_result,
-    }
-    if effort is not None:
-        fields["effort"] = effort
-    return sha256(encode_step(fields).encode("ascii")).hexdigest()
-
-
-def _row(obj: dict[str, JSON], spellings: tuple[str, ...]) -> Row | BadRow:
-    fields = hashed_fields(obj)
-    try:
-        computed = sha256(encode_step(fields).encode("ascii")).hexdigest()
-    except (RecursionError, ValueError):
-        return BadRow("too-deep", "the row is nested too deeply to be hashed")
-    return Row(obj, computed, str(fields["prev_hash"]), str(obj.get("step_hash", "")), spellings)
-
-
-def _plain_row(line: bytes) -> Row | BadRow | None:
-    """The reference's way: text, strip, ``json.loads``; duplicate keys are noticed too."""
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return BadRow("not-utf8", f"invalid UTF-8 at byte {error.start} of the line")
-    stripped = text.strip()
-    if not stripped:
-        return None
-    if stripped.startswith("\ufeff"):
-        return BadRow("bom", "a byte order mark stands before the row")
-    if not stripped.strip("\0"):
-        return BadRow("nul-padding", f"{len(stripped)} NUL bytes instead of a row")
-    twice: list[str] = []
-
-    def pairs(items: list[tuple[str, JSON]]) -> dict[str, JSON]:
-        found = dict(items)
-        if len(found) != len(items):
-            twice.append(next(k for i, (k, _) in enumerate(items) if k in dict(items[:i])))
-        return found
-
-    try:
-        obj = json.loads(stripped, object_pairs_hook=pairs)
-    except RecursionError:
-        return BadRow("too-deep", "nested too deeply")
-    except json.JSONDecodeError as error:
-        return BadRow("invalid-json", f"invalid JSON: {error.msg} at character {error.pos}")
-    except ValueError:
-        return BadRow("number-too-long", "an integer of more than 4300 digits")
-    if not isinstance(obj, dict):
-        return BadRow("not-an-object", "the line is JSON but not an object")
-    return _row(obj, _spellings(text, stripped, obj, twice))
-
-
-def _spellings(text: str, stripped: str, obj: dict[str, JSON], twice: list[str]) -> tuple[str, ...]:
-    found = [f"duplicate key {key!r}" for key in twice[:3]]
-    if text != stripped:
-        found.append("white space around the row")
-    if not stripped.isascii():
-        found.append("raw UTF-8")
-    if list(obj) != sorted(obj):
-        found.append("keys out of order")
-    if not found:
-        try:
-            same = encode_step(obj) == stripped
-        except (RecursionError, ValueError):
-            same = False
-        if not same:
-            found.append("white space or another spelling of a value")
-    return tuple(found)
-
-
-def to_seq(value: JSON) -> int | None:
-    """``int(value)`` as the reference reads ``seq``; None when it is no number."""
-    try:
-        return int(value)  # type: ignore[call-overload, no-any-return]
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def missing_keys(obj: dict[str, JSON]) -> list[str]:
-    """Keys without which the row can be verified but not read as a step."""
-    return [key for key in _NEEDED if key not in obj]

@@ -1,0 +1,1 @@
+"""Recording: events of a running agent become steps of one chain."""

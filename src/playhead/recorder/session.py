@@ -1,0 +1,325 @@
+"""``playhead.record``: one agent's run on record.
+
+Nothing recorded changes what the agent sees, and nothing is raised into it unless the disk
+fails; then ``on_error`` decides: ``"raise"`` gives a `RecordError`, ``"warn"`` one warning and
+a run that says how many events it lost.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from playhead.core.chain import event_id
+from playhead.core.events import TYPES, Draft
+from playhead.core.model import JSON
+from playhead.core.redact import Policy
+from playhead.core.values import Normaliser, exception_value
+from playhead.errors import PlayheadError, RecordError, UsageError
+from playhead.recorder.calls import Effects
+from playhead.recorder.context import OPEN, SCOPE, Scope, scope_for
+from playhead.recorder.spans import Interrupt, ModelCall, Subagent, Turn, outcome_of
+from playhead.recorder.tools import wrap
+from playhead.store.journal import Durability
+from playhead.store.root import Root
+
+if TYPE_CHECKING:
+    from contextvars import Token
+
+    from playhead.recorder.writer import Prompts
+
+# Any: a decorator must take and give back functions of every signature.
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+OnError = Literal["raise", "warn"]
+
+
+class Sink(Protocol):
+    """Where a recording's events go: a journal of its own, or the one of ``playhead run``."""
+
+    run_id: str
+    uid: str
+
+    @property
+    def head(self) -> str: ...
+    @property
+    def durable_upto(self) -> int: ...
+    def emit(
+        self, draft: Draft, *, at: str | None = None, messages: Sequence[object] | None = None
+    ) -> int: ...
+    def sync(self) -> int: ...
+    def close(self, status: str = "completed", error: JSON = None) -> str: ...
+
+
+class Recording:
+    """A run being recorded. Made by `record`; use it with ``with`` or ``async with``."""
+
+    def __init__(self, open_sink: Callable[[], Sink], agent: str, on_error: OnError) -> None:
+        self.agent = agent
+        self.lost = 0
+        self._open_sink = open_sink
+        self._sink: Sink | None = None
+        self._on_error = on_error
+        self._numbers = itertools.count(1)
+        self._turns: list[str] = []
+        self._lock = threading.Lock()
+        self._token: Token[Scope | None] | None = None
+        self._ended = False
+        self._warned = False
+
+    # -- the run itself
+
+    @property
+    def id(self) -> str:
+        """The run id; it names the journal's directory."""
+        return self._sink.run_id if self._sink is not None else ""
+
+    @property
+    def head(self) -> str:
+        """The last step hash; keep it elsewhere to prove the run later."""
+        return self._sink.head if self._sink is not None else ""
+
+    @property
+    def durable_upto(self) -> int:
+        """How many steps are known to survive a power cut."""
+        return self._sink.durable_upto if self._sink is not None else 0
+
+    @property
+    def is_open(self) -> bool:
+        return self._sink is not None and not self._ended
+
+    def sync(self) -> int:
+        """Make every step so far durable; returns ``durable_upto``.
+
+        Raises:
+            RecordError: the disk failed and ``on_error`` is "raise".
+        """
+        return self._guard(lambda: self._sink.sync() if self._sink else 0, 0)
+
+    def sync_before_effect(self) -> None:
+        """Decision 6: intents are durable before a ``write`` effect starts."""
+        self.sync()
+
+    def open(self) -> Recording:
+        """Start the run. ``with`` does this."""
+        if self._sink is None:
+            self._sink = self._guard(self._open_sink, None)
+            OPEN.add(self)
+        return self
+
+    def close(self, error: BaseException | None = None) -> None:
+        """End the run with ``run.ended`` and a signed head. Idempotent."""
+        if self._sink is None or self._ended:
+            return
+        self._ended = True
+        OPEN.remove(self)
+        sink = self._sink
+        detail = None if error is None else exception_value(error)
+        self._guard(lambda: sink.close(outcome_of(error), detail), "")
+
+    def __enter__(self) -> Recording:
+        self.open()
+        self._token = SCOPE.set(Scope(self))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._token is not None:
+            SCOPE.reset(self._token)
+            self._token = None
+        self.close(error)
+
+    async def __aenter__(self) -> Recording:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+    # -- what happens in it
+
+    def tool(
+        self, fn: F | None = None, /, *, effects: Effects = "write", name: str | None = None
+    ) -> Any:
+        """Decorate a function: each call of it is a tool call of this run."""
+
+        def find() -> Recording:
+            return self
+
+        if fn is not None:
+            return wrap(fn, find, effects, name)
+        return lambda inner: wrap(inner, find, effects, name)
+
+    def model_call(self, model: str, messages: Sequence[object], **parameters: object) -> ModelCall:
+        """A request to ``model`` with the whole conversation; ``parameters`` as they were sent.
+
+        with run.model_call("m-1", messages, temperature=0) as call:
+            call.respond(client.chat(messages))
+        """
+        return ModelCall(self, model, messages, parameters)
+
+    def turn(self, user: object = None, *, turn_id: str | None = None) -> Turn:
+        """One turn of the chat; ``user`` is what started it."""
+        return Turn(self, turn_id or self._next("turn"), user)
+
+    def subagent(
+        self, name: str, prompt: object = None, *, subagent_run_id: str | None = None
+    ) -> Subagent:
+        """A subagent's part of the run."""
+        return Subagent(self, name, subagent_run_id or self._next(name), prompt)
+
+    def interrupt(self, reason: str, value: object = None) -> Interrupt:
+        """The agent waits for a person's decision."""
+        return Interrupt(self, self._next("interrupt"), reason, value)
+
+    def state(self, key: str, value: object) -> None:
+        """A change of the agent's own state, worth seeing in the walk."""
+        self.event("state.changed", {"key": key, "value": value})
+
+    def event(self, kind: str, payload: Mapping[str, object], *, id: str | None = None) -> str:
+        """Any event of the taxonomy, or a vendor's own ``vendor.name``; returns its id.
+
+        Raises:
+            UsageError: not such a name, or a payload key that the type must have is missing.
+        """
+        if "." not in kind:
+            raise UsageError(f"event type {kind!r}", remedy="Name it vendor.name")
+        missing = [key for key in TYPES.get(kind, ()) if key not in payload]
+        if missing:
+            raise UsageError(f"{kind} needs {', '.join(missing)} in its payload")
+        scope = scope_for(self)
+        return self.write(
+            Draft(
+                kind,
+                dict(payload),
+                id=id,
+                turn_id=scope.turn_id,
+                subagent_run_id=scope.subagent_run_id,
+                causation_id=scope.causation_id,
+            )
+        )
+
+    # -- for spans and calls
+
+    def write(self, draft: Draft, *, messages: Sequence[object] | None = None) -> str:
+        """Append one event; returns its id, or "" when it was lost under ``on_error="warn"``."""
+        sink = self._sink
+        if sink is None or self._ended:
+            return ""
+        seq = self._guard(lambda: sink.emit(draft, messages=messages), -1)
+        if seq < 0:
+            self.lost += 1
+            return ""
+        if draft.type == "turn.completed":
+            self.sync()
+        return draft.id or event_id(sink.uid, seq)
+
+    def frozen(self, value: object) -> JSON:
+        """``value`` as it is now, for values that are recorded later."""
+        return Normaliser().value(value)
+
+    def next_call_id(self) -> str:
+        return self._next("call")
+
+    def _next(self, word: str) -> str:
+        return f"{word}-{next(self._numbers)}"
+
+    def turn_opened(self, turn_id: str) -> None:
+        with self._lock:
+            self._turns.append(turn_id)
+
+    def turn_closed(self, turn_id: str) -> None:
+        with self._lock:
+            if turn_id in self._turns:
+                self._turns.remove(turn_id)
+
+    def open_turn(self) -> str | None:
+        """The open turn when there is exactly one: what a thread without context is part of."""
+        with self._lock:
+            return self._turns[0] if len(self._turns) == 1 else None
+
+    def _guard(self, act: Callable[[], T], instead: T) -> T:
+        try:
+            return act()
+        except (PlayheadError, OSError) as error:
+            if isinstance(error, UsageError):
+                raise
+            if self._on_error == "raise":
+                what = f"recording failed: {error}"
+                raise RecordError(what, remedy=_remedy(error)) from error
+            if not self._warned:
+                self._warned = True
+                warnings.warn(f"playhead: recording failed: {error}", RuntimeWarning, stacklevel=4)
+            return instead
+
+
+def _remedy(error: Exception) -> str | None:
+    return "" if isinstance(error, PlayheadError) and error.remedy else None
+
+
+def record(
+    agent: str,
+    *,
+    root: Root | str | os.PathLike[str] | None = None,
+    run_id: str | None = None,
+    chat_id: str | None = None,
+    tenant_id: str = "local",
+    durability: Durability = "batch",
+    prompts: Prompts = "delta",
+    policy: Policy | None = None,
+    on_error: OnError = "raise",
+    meta: Mapping[str, JSON] | None = None,
+) -> Recording:
+    """Record a run of ``agent`` (a label) under ``root``.
+
+    Args:
+        agent: who runs; part of the run id when none is given.
+        root: the root directory or `Root` (default ``PLAYHEAD_ROOT`` or ``.sdd``).
+        run_id: the chain to write; one that exists is continued.
+        chat_id: the conversation; a chat continued later appends to the same chain.
+        tenant_id: whose run it is.
+        durability: "step", "batch" (default) or "os" (docs/reference/durability.md).
+        prompts: "delta" (default) or "full", the seed's plain prompt text.
+        policy: what is redacted while writing; by default credentials only.
+        on_error: "raise" a `RecordError` when the disk fails, or "warn".
+        meta: more for the ``run.started`` payload.
+
+    Returns:
+        A `Recording`; nothing is written before it is entered or opened.
+    """
+    if on_error not in ("raise", "warn"):
+        raise UsageError(f"on_error={on_error!r}", remedy="Use raise or warn")
+
+    def open_sink() -> Sink:
+        socket = os.environ.get("PLAYHEAD_SOCKET")
+        if socket and root is None and run_id is None and chat_id is None:
+            from playhead.recorder.remote import RemoteSink
+
+            return RemoteSink.connect(socket, agent)
+        from playhead.recorder.writer import RunWriter, WriterOptions
+
+        home = root if isinstance(root, Root) else Root(root)
+        return RunWriter.create(
+            home,
+            agent=agent,
+            run_id=run_id,
+            chat_id=chat_id,
+            tenant_id=tenant_id,
+            meta=meta,
+            options=WriterOptions(durability=durability, prompts=prompts, policy=policy),
+        )
+
+    return Recording(open_sink, agent, on_error)

@@ -1,0 +1,301 @@
+"""One run being written: events go in, steps of the chain come out.
+
+The recorder, the importers and the server of ``playhead run`` all write through this. It
+normalises and redacts values, encodes prompts as deltas, commits to fields, and appends.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from playhead.core.canonical import encode_step
+from playhead.core.chain import event_id
+from playhead.core.commit import step_commitment
+from playhead.core.events import Draft, encode_event
+from playhead.core.model import JSON, Step
+from playhead.core.prompts import PromptIndex, full_prompt
+from playhead.core.redact import Policy, Redactor
+from playhead.core.values import Normaliser
+from playhead.errors import JournalError, UsageError
+from playhead.formats.journal import check_run_id, input_hash_of
+from playhead.store.anchor import Anchor
+from playhead.store.first import first_event
+from playhead.store.journal import Durability, Journal
+from playhead.store.root import Root
+
+Prompts = Literal["delta", "full"]
+Clock = Callable[[], int]
+"""Microseconds since the epoch."""
+
+_SLUG = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def now_us() -> int:
+    """The system clock in microseconds."""
+    return time.time_ns() // 1000
+
+
+def format_us(us: int) -> str:
+    """RFC 3339 UTC with microseconds."""
+    seconds, micro = divmod(us, 1_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{micro:06d}Z"
+
+
+def parse_us(at: str) -> int:
+    """Microseconds of an RFC 3339 time.
+
+    Raises:
+        ValueError: it is none, or has no zone.
+    """
+    moment = datetime.fromisoformat(at)
+    if moment.tzinfo is None:
+        raise ValueError(f"{at!r} has no zone")
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+def new_run_id(agent: str) -> str:
+    """A fresh run id: the agent's name as a slug, the time, and randomness."""
+    slug = _SLUG.sub("-", agent).strip("-._")[:32] or "run"
+    when = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    return check_run_id(f"{slug}-{when}-{secrets.token_hex(3)}")
+
+
+@dataclass(frozen=True, slots=True)
+class WriterOptions:
+    """How a run is written. ``prompts="full"`` writes the seed's plain prompt text."""
+
+    durability: Durability = "batch"
+    prompts: Prompts = "delta"
+    policy: Policy | None = None
+    clock: Clock = now_us
+
+
+class RunWriter:
+    """Appends events to one chain. Thread-safe; the journal's lock orders everything."""
+
+    def __init__(
+        self, root: Root, journal: Journal, uid: str, secret: bytes, options: WriterOptions
+    ) -> None:
+        self.root = root
+        self.journal = journal
+        self.run_id = journal.folder.name
+        self.uid = uid
+        self._secret = secret
+        self._options = options
+        self._redactor = Redactor(options.policy or Policy())
+        self._cas = root.cas
+        self._index = PromptIndex()
+        self._repeated: dict[str, int] = {}
+
+    @classmethod
+    def create(
+        cls,
+        root: Root,
+        *,
+        agent: str,
+        run_id: str | None = None,
+        tenant_id: str = "local",
+        chat_id: str | None = None,
+        meta: Mapping[str, JSON] | None = None,
+        options: WriterOptions | None = None,
+        at: str | None = None,
+    ) -> RunWriter:
+        """Start a run, or go on with the chain that ``run_id`` (or ``chat_id``) already has.
+
+        A chat is one chain (resolution 1): its directory is the run id, which defaults to a
+        fresh one. ``at`` overrides the time of the first row (importers).
+
+        Raises:
+            InvalidId, UsageError: a bad id, or the chain belongs to another tenant or chat.
+            JournalLocked, JournalBroken, WriteFailed: see `Journal.open`.
+        """
+        options = options or WriterOptions()
+        if not tenant_id.strip():
+            raise UsageError("tenant_id is blank", remedy="Name the tenant the run belongs to")
+        name = check_run_id(run_id or chat_id or new_run_id(agent))
+        folder = root.journal_dir(name)
+        anchor = Anchor(folder)
+        journal = Journal.open(folder, durability=options.durability, anchor=anchor)
+        try:
+            secret = anchor.ring.run_secret(str(os.path.realpath(folder)), create=True)
+            fresh = journal.next_seq == 0
+            uid = secrets.token_hex(16) if fresh else (anchor.uid or "")
+            writer = cls(root, journal, uid, secret or b"", options)
+            if fresh:
+                anchor.start_commitments()
+                writer._start(agent, tenant_id, chat_id or name, meta or {}, at)
+            else:
+                writer._go_on(agent, tenant_id, chat_id)
+            return writer
+        except BaseException:
+            journal.close()
+            raise
+
+    def _start(
+        self, agent: str, tenant: str, chat: str, meta: Mapping[str, JSON], at: str | None
+    ) -> None:
+        from playhead import __version__
+
+        payload: dict[str, JSON] = {
+            "uid": self.uid,
+            "agent": agent,
+            "versions": {
+                "playhead": __version__,
+                "python": platform.python_version(),
+                "system": f"{platform.system()} {platform.machine()}",
+            },
+            **meta,
+        }
+        self.journal.anchor.uid = self.uid
+        self.emit(
+            Draft(
+                "run.started",
+                payload,
+                name=agent,
+                tenant_id=tenant,
+                chat_id=chat,
+                run_id=self.run_id,
+            ),
+            at=at,
+        )
+
+    def _go_on(self, agent: str, tenant: str, chat: str | None) -> None:
+        first = first_event(self.journal.folder)
+        owner = None if first is None else first.ids.get("tenant_id")
+        if first is None or first.type != "run.started" or owner != tenant:
+            raise UsageError(
+                f"the chain {self.run_id} is not one of this tenant's runs",
+                remedy="Record under another run id",
+            )
+        if chat is not None and first.ids.get("chat_id") != chat:
+            raise UsageError(f"the chain {self.run_id} holds another chat")
+        self.emit(Draft("run.stamped", {"stamp": {"continued_by": agent}}, name=agent))
+
+    @property
+    def head(self) -> str:
+        return self.journal.head
+
+    @property
+    def durable_upto(self) -> int:
+        return self.journal.durable_upto
+
+    def sync(self) -> int:
+        """Make every event so far durable; returns the number of durable steps."""
+        return self.journal.sync()
+
+    def emit(
+        self, draft: Draft, *, at: str | None = None, messages: Sequence[object] | None = None
+    ) -> int:
+        """Append one event; returns its seq.
+
+        ``messages`` is the whole conversation of a ``model.requested``; it is stored as a
+        delta against what the chain already holds.
+
+        Raises:
+            WriteFailed, JournalClosed: the event is not in the chain.
+        """
+        normal = Normaliser(self._cas.put)
+        payload, removed = self._redactor.value(normal.value(dict(draft.payload)))
+        if not isinstance(payload, dict):
+            raise JournalError("the payload is no object")
+        said: list[JSON] | None = None
+        if messages is not None:
+            said = [self._redactor.value(normal.value(message))[0] for message in messages]
+        if removed:
+            payload = {**payload, "redacted": len(removed)}
+        with self.journal.lock:
+            return self._append(draft, payload, said, tuple(normal.blobs), at)
+
+    def _append(
+        self,
+        draft: Draft,
+        payload: dict[str, JSON],
+        messages: list[JSON] | None,
+        blobs: tuple[str, ...],
+        at: str | None,
+    ) -> int:
+        seq = self.journal.next_seq
+        us = self._options.clock() if at is None else parse_us(at)
+        prompt = draft.prompt
+        if messages is not None:
+            if self._options.prompts == "full":
+                prompt = full_prompt(messages)
+            else:
+                prompt = self._index.encode(seq, messages)
+        if "tools" in payload:
+            payload = {**payload, "tools": self._once(seq, payload["tools"])}
+        placed = Draft(
+            draft.type,
+            payload,
+            draft.name,
+            draft.model,
+            prompt,
+            draft.id,
+            draft.turn_id,
+            draft.subagent_run_id,
+            draft.causation_id,
+            draft.tenant_id,
+            draft.chat_id,
+            draft.run_id,
+        )
+        fields = encode_event(placed, seq=seq, at=format_us(us), event_id=event_id(self.uid, seq))
+        envelope = fields["tool_call"]
+        assert isinstance(envelope, dict)
+        step = Step(
+            seq=seq,
+            prev_hash="",
+            input_hash="",
+            step_hash="",
+            model=fields["model"],
+            prompt=fields["prompt"],
+            tool_call=envelope,
+            tool_result=fields["tool_result"],
+        )
+        commitment = (
+            step_commitment(self._secret, step, envelope) if self.journal.anchor.commits else None
+        )
+        self.journal.append(
+            input_hash=input_hash_of(prompt, envelope["payload"]),
+            model=draft.model,
+            prompt=prompt,
+            tool_call=envelope,
+            tool_result=fields["tool_result"],
+            blob_refs=(*blobs, *(b for b in draft.blobs if b not in blobs)),
+            ts=us / 1_000_000,
+            commitment=commitment,
+        )
+        if draft.type == "model.responded" and self._options.prompts == "delta":
+            self._index.answered(seq, fields["tool_result"])
+        return seq
+
+    def _once(self, seq: int, value: JSON) -> JSON:
+        """Tool schemas repeat with every request: the second time they are a reference."""
+        text = encode_step(value)
+        if len(text) < 256:
+            return value
+        earlier = self._repeated.get(text)
+        if earlier is not None:
+            return {"$playhead": "same", "seq": earlier, "key": "tools"}
+        if len(self._repeated) < 64:
+            self._repeated[text] = seq
+        return value
+
+    def close(self, status: str = "completed", error: JSON = None, *, at: str | None = None) -> str:
+        """Write ``run.ended`` and close the journal; returns the head."""
+        payload: dict[str, JSON] = {"status": status}
+        if error is not None:
+            payload["error"] = error
+        try:
+            self.emit(Draft("run.ended", payload), at=at)
+        finally:
+            self.journal.close()
+        return self.journal.head
