@@ -28,7 +28,7 @@ from playhead.core.sign import (
     load_private_key,
     load_public_key,
 )
-from playhead.errors import NotFound, PlayheadError, Place, Refused, Unreadable
+from playhead.errors import NotFound, Place, PlayheadError, Refused, Unreadable
 from playhead.store.durable import (
     create_exclusive,
     ensure_dir,
@@ -170,7 +170,11 @@ class KeyRing:
             place = Place(str(self._trusted))
             raise Unreadable(reason(error), place=place, remedy="Check its permissions") from None
         if len(names) > MAX_TRUSTED:
-            raise Refused(f"over {MAX_TRUSTED} trusted keys", place=Place(str(self._trusted)))
+            raise Refused(
+                f"over {MAX_TRUSTED} trusted keys",
+                place=Place(str(self._trusted)),
+                remedy="Remove those you do not need",
+            )
         keys += (_load_vkey(self._trusted / name) for name in names if not name.startswith("."))
         return list(dict.fromkeys(keys))
 
