@@ -20,6 +20,7 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from playhead.core.model import GENESIS, JSON, Finding, Severity
+from playhead.core.oddities import oddities
 from playhead.core.rows import BadRow, Row, decode_row, missing_keys, to_seq
 from playhead.errors import Place
 
@@ -101,7 +102,7 @@ class ChainWalker:
         good = row.computed == row.stored_hash
         if not (good and row.stored_prev == self.head and seq == self.expected_seq):
             self._faults(line_no, offset, row, seq)
-        elif row.spellings or type(seq) is not int:
+        elif not row.standard:
             self._tolerated(line_no, offset, row, seq)
         call = obj.get("tool_call")
         if call.__class__ is dict and call.get("v") == 1:
@@ -176,28 +177,8 @@ class ChainWalker:
     def _tolerated(self, line_no: int, offset: int, row: Row, seq: JSON) -> None:
         severity: Severity = "error" if self._strict else "warning"
         step = to_seq(seq)
-        for spelling in row.spellings:
-            kind = "duplicate-key" if spelling.startswith("duplicate key") else "spelling"
-            hides = "; readers may show another value than the one hashed"
-            self._say(
-                kind,
-                spelling + (hides if kind == "duplicate-key" else ""),
-                line_no,
-                offset,
-                step,
-                "The hash holds for the parsed values; the bytes are not as a writer makes them",
-                severity,
-            )
-        if type(seq) is not int:
-            self._say(
-                "seq-type",
-                f"seq is written {seq!r} and read as {step}",
-                line_no,
-                offset,
-                step,
-                "seq is not under the hash; only its order is checked",
-                severity,
-            )
+        for kind, what, remedy in oddities(row):
+            self._say(kind, what, line_no, offset, step, remedy, severity)
 
     def _faults(self, line_no: int, offset: int, row: Row, seq: JSON) -> None:
         number = to_seq(seq)
@@ -206,7 +187,7 @@ class ChainWalker:
             self._say(
                 "seq-not-a-number", f"seq is {seq!r}"[:200], line_no, offset, None, MOVE_ASIDE
             )
-        elif row.spellings or type(seq) is not int:
+        elif not row.standard:
             self._tolerated(line_no, offset, row, seq)
         linked = row.stored_prev == self.head
         good = row.computed == row.stored_hash

@@ -22,7 +22,8 @@ class Row:
     """A line that is a JSON object. ``computed`` is the step hash of its own fields.
 
     ``stored_prev`` and ``stored_hash`` are what the line claims; ``spellings`` names what the
-    reference reader tolerates and a strict reader does not.
+    reference reader tolerates and a strict reader does not. ``standard`` is True for a
+    canonical line with exactly the known keys and proper blob digests.
     """
 
     obj: dict[str, JSON]
@@ -30,6 +31,7 @@ class Row:
     stored_prev: str
     stored_hash: str
     spellings: tuple[str, ...] = ()
+    standard: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,12 +77,12 @@ def decode_row(line: bytes) -> Row | BadRow | None:
     if b"\x7f" not in text and (line.isascii() if same else _escaped(text) == line):
         computed = _sliced_hash(line, obj, True)
         if computed is not None:
-            return Row(obj, computed, obj["prev_hash"], obj["step_hash"])
+            return Row(obj, computed, obj["prev_hash"], obj["step_hash"], (), True)
     try:
         if encode_step(obj).encode("ascii") == line:
             computed = _sliced_hash(line, obj, False)
             if computed is not None:
-                return Row(obj, computed, obj["prev_hash"], obj["step_hash"])
+                return Row(obj, computed, obj["prev_hash"], obj["step_hash"], (), True)
             return make_row(obj, ())
     except (RecursionError, ValueError):
         return plain_row(line)

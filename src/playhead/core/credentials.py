@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote
 
 RULES: Final = (
     "header", "env", "userinfo", "query", "assignment", "bearer", "basic", "jwt", "pem",
@@ -183,6 +182,7 @@ _DETECTORS: Final = (
 )
 
 _BASE64_RUN: Final = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+_PERCENT: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _PERCENT_RUN: Final = re.compile(r"(?:[A-Za-z0-9_.~+/-]|%[0-9A-Fa-f]{2})+")
 
 
@@ -196,7 +196,7 @@ def content_spans(text: str) -> list[Span]:
         spans += (
             Span(*run.span(), "percent")
             for run in _PERCENT_RUN.finditer(text)
-            if "%" in run[0] and _plain_spans(unquote(run[0]))
+            if "%" in run[0] and _plain_spans(_PERCENT.sub(_unquoted, run[0]))
         )
     return spans
 
@@ -210,6 +210,10 @@ def _plain_spans(text: str) -> list[Span]:
         for match in detector.pattern.finditer(text)
         if (place := detector.place(match)) is not None
     ]
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16))
 
 
 def _in_base64(run: str) -> bool:

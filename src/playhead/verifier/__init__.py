@@ -1,0 +1,1 @@
+"""Verifying: every check that a stranger with the files could make, and what it proves."""

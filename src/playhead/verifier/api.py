@@ -1,0 +1,193 @@
+"""``playhead.verify``: any journal, one report.
+
+What is checked, in this order:
+
+(0) the target is a regular file or a run under the root; nothing is followed or executed;
+(1) every line: JSON, no tolerated oddity (a warning; an error under strict);
+(2) the chain: seq, prev_hash, step_hash recomputed, the envelope's own seq;
+(3) the signed heads inside and outside the root, and the head the caller gives: same size,
+    same step hash, same Merkle root over the raw rows;
+(4) the verdict: ``failed`` when an error was found; ``verified`` when a trusted head covers
+    every step; else ``unproven``, and the report says what is not proven.
+
+Not checked here: the content of blobs and the field commitments ('playhead fsck' does).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from playhead.core.model import Report, Verdict
+from playhead.core.sign import PublicKey
+from playhead.errors import Refused, UsageError
+from playhead.store.durable import open_regular
+from playhead.store.heads import HeadFiles, SeenHead
+from playhead.store.keys import KeyRing, state_dir
+from playhead.store.reader import (
+    Line,
+    blocks_of,
+    journal_blocks,
+    segment_path,
+    split_lines,
+)
+from playhead.store.root import Root
+from playhead.verifier.heads import Coverage, check_expected, check_heads, no_head
+from playhead.verifier.walk import Gathered, gather
+
+_HEX = re.compile(r"[0-9a-f]{64}\Z")
+Watch = Callable[[int, int], None]
+"""Called with bytes done and bytes in all."""
+
+
+def verify(
+    target: str | os.PathLike[str],
+    *,
+    root: Root | None = None,
+    head: str | None = None,
+    keys: Sequence[PublicKey] = (),
+    strict: bool = False,
+    progress: Watch | None = None,
+    ring: KeyRing | None = None,
+) -> Report:
+    """Verify a run (id, prefix, ``@last``), a journal directory or a journal file.
+
+    Args:
+        head: the head you expect, as 64 hex characters.
+        keys: public keys trusted for signed heads besides the user's own.
+        strict: tolerated oddities are errors.
+        progress: called now and then with bytes done and bytes in all.
+
+    Raises:
+        NotFound, Refused, UsageError: nothing there, not readable, not a head.
+    """
+    if head is not None and not _HEX.match(head):
+        raise UsageError("the given head is not 64 lower hex characters")
+    ring = ring or KeyRing(state_dir())
+    folder, file = _locate(os.fspath(target), root or Root())
+    if folder is None:
+        lines: Iterable[Line] = _file_lines(file)
+        seen_heads: list[SeenHead] = []
+    else:
+        lines = split_lines(journal_blocks(folder))
+        seen_heads = HeadFiles(folder, ring.state).read([*ring.trusted(), *keys])
+    total = file.stat().st_size
+    sizes = [found.head.size for found in seen_heads if found.head]
+    seen = gather(
+        lines,
+        file=str(file),
+        sizes=sizes,
+        expected_head=head,
+        strict=strict,
+        progress=None if progress is None else lambda done: progress(min(done, total), total),
+    )
+    return judge(str(target), str(file), seen, seen_heads, head)
+
+
+def _locate(word: str, root: Root) -> tuple[Path | None, Path]:
+    """The journal folder (None for a lone file) and the file to read."""
+    path = Path(word)
+    if path.is_file() or path.is_symlink():
+        if path.name in ("000000.jsonl", "000000.jsonl.zst") and not path.is_symlink():
+            return path.parent, path
+        return None, path
+    folder = root.find(word)
+    return folder, segment_path(folder)
+
+
+def _file_lines(path: Path) -> Iterable[Line]:
+    fd = open_regular(path)
+    with open(fd, "rb", buffering=0):
+        start = os.pread(fd, 512, 0)
+        kind = _kind(start)
+        if kind:
+            raise Refused(
+                f"{path}: {kind}, not a journal",
+                remedy="Give a run, a journal directory or a .jsonl file",
+            )
+        yield from split_lines(blocks_of(fd))
+
+
+def _kind(start: bytes) -> str | None:
+    """What a file is that is certainly no journal."""
+    if start[257:262] == b"ustar":
+        return "a tar archive"
+    for magic, name in (
+        (b"\x1f\x8b", "a gzip file"),
+        (b"\x28\xb5\x2f\xfd", "a zstd file"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"SQLite format 3\0", "a database"),
+    ):
+        if start.startswith(magic):
+            return name
+    return None
+
+
+def judge(
+    target: str,
+    file: str,
+    seen: Gathered,
+    heads: Sequence[SeenHead],
+    expected: str | None,
+) -> Report:
+    """The verdict over what a walk gathered and the heads that were found."""
+    coverage = Coverage()
+    for finding in check_heads(seen, heads, file, coverage):
+        seen.add(finding)
+    if expected is not None:
+        for finding in check_expected(seen, expected, file, coverage):
+            seen.add(finding)
+    if not any(found.head for found in heads) and expected is None:
+        seen.add(no_head(file))
+    failed = seen.errors > 0
+    whole = coverage.steps == seen.steps and bool(coverage.sources)
+    verdict = Verdict.FAILED if failed else Verdict.VERIFIED if whole else Verdict.UNPROVEN
+    return Report(
+        target=target,
+        verdict=verdict,
+        head=seen.head,
+        steps=seen.steps,
+        findings=tuple(seen.findings),
+        proven=tuple(_proven(seen, coverage)) if not failed else (),
+        unproven=tuple(_unproven(seen, coverage)),
+        covered=coverage.steps,
+        suppressed=seen.suppressed,
+        root=seen.root.hex(),
+    )
+
+
+def _proven(seen: Gathered, coverage: Coverage) -> Iterable[str]:
+    if not seen.steps:
+        return
+    yield "order and content: input_hash, model, prompt, tool_call, tool_result, effort"
+    if seen.native:
+        yield f"seq, time and ids of {seen.native} native step(s), inside the hashed envelope"
+    if coverage.raw:
+        where = " and ".join(dict.fromkeys(coverage.sources))
+        yield (
+            f"every byte of the first {coverage.steps} row(s), against the signed head "
+            f"{where} the root (key {', '.join(coverage.keys)})"
+        )
+    elif coverage.sources:
+        yield f"the head is the given one after {coverage.steps} step(s)"
+    if coverage.fields:
+        yield "field commitments are signed with it ('playhead fsck' re-derives them)"
+
+
+def _unproven(seen: Gathered, coverage: Coverage) -> Iterable[str]:
+    if not seen.steps:
+        yield "nothing is in it"
+        return
+    left = seen.steps - coverage.steps
+    if not coverage.sources:
+        yield "that the end is the end: no head outside the chain was compared"
+    elif left:
+        yield f"the last {left} row(s): they are after the last signed head"
+    if not coverage.raw:
+        yield "ts, seq, blob_refs and schema_version: they are outside the step hash"
+    if coverage.sources and "outside" not in coverage.sources and "given" not in coverage.sources:
+        yield "that this is the newest state: no head outside the root was found (rollback)"
+    if not coverage.fields:
+        yield "no commitments: a redacted copy could not prove its withheld fields"

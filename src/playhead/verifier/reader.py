@@ -1,0 +1,51 @@
+"""``JournalReader``: the seed's name for reading and verifying one journal directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from playhead.core.model import GENESIS, Report, Step
+from playhead.core.rows import BadRow, Row, decode_row
+from playhead.formats.journal import to_step
+from playhead.store.reader import journal_lines, segment_path
+from playhead.verifier.api import judge
+from playhead.verifier.walk import gather
+
+
+class JournalReader:
+    """Reads ``<folder>/000000.jsonl`` (or its sealed form). Never writes, needs no key."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    def verify(self, expected_head: str | None = None, *, strict: bool = False) -> Report:
+        """Walk the chain from genesis to the tail (seed: "Verification").
+
+        Signed heads are left out: this is what anybody with the file alone can check. Use
+        `playhead.verify` for a verdict against them. A missing journal is an empty chain.
+        """
+        file = str(segment_path(self.folder))
+        exists = os.path.lexists(file)
+        lines = journal_lines(self.folder) if exists else iter(())
+        seen = gather(lines, file=file, expected_head=expected_head, strict=strict)
+        if not seen.steps:
+            seen.head = seen.head or GENESIS
+        return judge(str(self.folder), file, seen, (), expected_head)
+
+    def entries(self) -> Iterator[Step]:
+        """Every row that is a JSON object, as a step; other lines are passed over."""
+        for _, _, line in journal_lines(self.folder):
+            if isinstance(line, BadRow):
+                continue
+            row = decode_row(line)
+            if isinstance(row, Row):
+                yield to_step(row.obj)
+
+    def head(self) -> str:
+        """The last stored step hash; 64 zeros for an empty chain."""
+        last = GENESIS
+        for step in self.entries():
+            last = step.step_hash
+        return last
