@@ -73,13 +73,13 @@ def gather(
     feed = walker.feed
     try:
         for line_no, offset, line in lines:
-            if line.__class__ is BadRow:
+            if isinstance(line, BadRow):
                 walker.feed_bad(line_no, offset, line)
                 continue
             row = feed(line_no, line, offset)
             if row is None:
                 continue
-            leaves.append(sha256(b"\0" + line).digest())  # type: ignore[operator]
+            leaves.append(sha256(b"\0" + line).digest())
             if row.stored_hash == expected_head:
                 seen.expected_at = walker.steps
             if len(leaves) >= _BATCH or walker.steps in stops:
