@@ -97,13 +97,18 @@ _ENV_NAME: Final = r"(?-i:[A-Z][A-Z0-9_]{0,64}_(?:KEY|TOKEN|SECRET|PAT))"
 SECRET_NAME: Final = re.compile(rf"{_NAME}|{_ENV_NAME}", re.IGNORECASE)
 """Names whose value is a secret wherever they are assigned; used with ``fullmatch``."""
 
+_QUOTED: Final = r"(?P<open>\\*[\"'])(?P<quoted>(?:(?!(?P=open))(?:\\.|[^\\\n])){1,4096})"
+# A comma or bracket belongs to a bare value only when the value goes on behind it.
+_INSIDE: Final = r"(?<=[^\s\"'\\=:,])[,()\[\]{}](?=[^\s\"'\\,])"
+_BARE: Final = rf"(?P<bare>(?:{_MARKER}|[^\s\"'\\&;<>,{{}}\[\]()]|{_INSIDE})+)"
 _ASSIGNED: Final = re.compile(
-    rf"{_NAME_START}(?:{_NAME}|{_ENV_NAME})(?P<close>\\*[\"'])?[ \t]{{0,4}}(?:=>|:=|[:=])[ \t]{{0,4}}"
-    r"(?:(?P<open>\\*[\"'])(?P<quoted>(?:(?!(?P=open))(?:\\.|[^\\\n])){1,4096})"
-    rf"|(?P<bare>(?:{_MARKER}|[^\s\"'\\&;<>,{{}}\[\]()]|(?<=[^\s\"'\\=:,])[,()\[\]{{}}](?=[^\s\"'\\,]))+))",
+    rf"{_NAME_START}(?:{_NAME}|{_ENV_NAME})(?P<close>\\*[\"'])?"
+    rf"[ \t]{{0,4}}(?:=>|:=|[:=])[ \t]{{0,4}}(?:{_QUOTED}|{_BARE})",
     re.IGNORECASE,
 )
-_LITERAL: Final = re.compile(r"true|false|null|none|undefined|-?[0-9.]+(?:e[+-]?[0-9]+)?", re.I)
+_LITERAL: Final = re.compile(
+    r"(?:true|false|null|none|undefined|-?[0-9.]+(?:e[+-]?[0-9]+)?)(?:[,}\]].*)?", re.I
+)
 _REFERENCE: Final = re.compile(r"\$\{?\{?\s?[A-Za-z_][\w.]*\s?\}?\}?")
 
 
@@ -111,7 +116,7 @@ def _assigned(match: re.Match[str]) -> tuple[int, int] | None:
     if match["quoted"] is not None:
         return None if _REFERENCE.fullmatch(match["quoted"]) else match.span("quoted")
     bare = match["bare"]
-    if _REFERENCE.fullmatch(bare) or (match["close"] and _LITERAL.fullmatch(bare.rstrip(",}]"))):
+    if _REFERENCE.fullmatch(bare) or (match["close"] and _LITERAL.fullmatch(bare)):
         # A number after a quoted name is JSON; a marker there would break it.
         return None
     return match.span("bare")
@@ -145,9 +150,7 @@ _DETECTORS: Final = (
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
         re.compile(_START + r"(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
     ),
-    _Detector(
-        "aws", ("akia", "asia"), re.compile(_START + r"A(?:KIA|SIA)[A-Z0-9]{16}(?![A-Z0-9])")
-    ),
+    _Detector("aws", ("akia", "asia"), re.compile(_START + r"A(?:KIA|SIA)[A-Z0-9]{16,}")),
     _Detector("google", ("aiza",), re.compile(_START + r"AIza[A-Za-z0-9_-]{30,}")),
     _Detector("slack", ("xox",), re.compile(_START + r"xox[abeprs]-[A-Za-z0-9-]{10,}")),
     _Detector("jwt", ("eyj",), re.compile(_START + r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*", re.ASCII)),
@@ -155,7 +158,8 @@ _DETECTORS: Final = (
         "pem",
         ("private key-----",),
         re.compile(
-            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:.*?-----END [A-Z ]{0,40}PRIVATE KEY-----|.*)",
+            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
+            r"(?:.*?-----END [A-Z ]{0,40}PRIVATE KEY-----|.*)",
             re.DOTALL,
         ),
     ),
@@ -242,7 +246,8 @@ def merged(text: str, spans: list[Span]) -> list[Span]:
         if span.start == span.end or is_marker(text[span.start : span.end]):
             continue
         if out and span.start < out[-1].end:
-            last = out.pop()
-            span = Span(last.start, max(last.end, span.end), last.rule)
-        out.append(span)
+            last = out[-1]
+            out[-1] = Span(last.start, max(last.end, span.end), last.rule)
+        else:
+            out.append(span)
     return out
