@@ -99,6 +99,8 @@ class Redactor:
 
     def text(self, text: str) -> tuple[str, list[str]]:
         """One string without its secrets, and the rules that removed something."""
+        if not self.policy.content and ":/" not in text and ":\\/" not in text:
+            return text, []  # nearly every string of nearly every row
         parts, rules = self.chunks([text])
         return parts[0], rules
 
