@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _WHERE = {
-    "record": "playhead.recorder.session",
+    "record": "playhead.recorder.start",
     "Recording": "playhead.recorder.session",
     "tool": "playhead.recorder.tools",
     "carry": "playhead.recorder.context",
@@ -35,7 +35,27 @@ _WHERE = {
     "import_files": "playhead.convert.importer",
 }
 
-__all__ = ["__version__", *_WHERE]  # noqa: PLE0604  (names of strings, resolved on use)
+__all__ = [
+    "Finding",
+    "Journal",
+    "JournalError",
+    "JournalReader",
+    "PlayheadError",
+    "RecordError",
+    "Recording",
+    "Report",
+    "Root",
+    "Run",
+    "Verdict",
+    "__version__",
+    "carry",
+    "compute_step_hash",
+    "current_run",
+    "import_files",
+    "record",
+    "tool",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -57,7 +77,8 @@ if TYPE_CHECKING:
     from playhead.core.rows import compute_step_hash
     from playhead.errors import JournalError, PlayheadError, RecordError
     from playhead.recorder.context import carry, current_run
-    from playhead.recorder.session import Recording, record
+    from playhead.recorder.session import Recording
+    from playhead.recorder.start import record
     from playhead.recorder.tools import tool
     from playhead.replay.run import Run
     from playhead.store.journal import Journal

@@ -8,7 +8,6 @@ a run that says how many events it lost.
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -18,20 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from playhead.core.chain import event_id
 from playhead.core.events import TYPES, Draft
 from playhead.core.model import JSON
-from playhead.core.redact import Policy
 from playhead.core.values import Normaliser, exception_value
 from playhead.errors import PlayheadError, RecordError, UsageError
 from playhead.recorder.calls import Effects
 from playhead.recorder.context import OPEN, SCOPE, Scope, scope_for
 from playhead.recorder.spans import Interrupt, ModelCall, Subagent, Turn, outcome_of
 from playhead.recorder.tools import wrap
-from playhead.store.journal import Durability
-from playhead.store.root import Root
 
 if TYPE_CHECKING:
     from contextvars import Token
-
-    from playhead.recorder.writer import Prompts
 
 # Any: a decorator must take and give back functions of every signature.
 F = TypeVar("F", bound=Callable[..., Any])
@@ -268,58 +262,3 @@ class Recording:
 
 def _remedy(error: Exception) -> str | None:
     return "" if isinstance(error, PlayheadError) and error.remedy else None
-
-
-def record(
-    agent: str,
-    *,
-    root: Root | str | os.PathLike[str] | None = None,
-    run_id: str | None = None,
-    chat_id: str | None = None,
-    tenant_id: str = "local",
-    durability: Durability = "batch",
-    prompts: Prompts = "delta",
-    policy: Policy | None = None,
-    on_error: OnError = "raise",
-    meta: Mapping[str, JSON] | None = None,
-) -> Recording:
-    """Record a run of ``agent`` (a label) under ``root``.
-
-    Args:
-        agent: who runs; part of the run id when none is given.
-        root: the root directory or `Root` (default ``PLAYHEAD_ROOT`` or ``.sdd``).
-        run_id: the chain to write; one that exists is continued.
-        chat_id: the conversation; a chat continued later appends to the same chain.
-        tenant_id: whose run it is.
-        durability: "step", "batch" (default) or "os" (docs/reference/durability.md).
-        prompts: "delta" (default) or "full", the seed's plain prompt text.
-        policy: what is redacted while writing; by default credentials only.
-        on_error: "raise" a `RecordError` when the disk fails, or "warn".
-        meta: more for the ``run.started`` payload.
-
-    Returns:
-        A `Recording`; nothing is written before it is entered or opened.
-    """
-    if on_error not in ("raise", "warn"):
-        raise UsageError(f"on_error={on_error!r}", remedy="Use raise or warn")
-
-    def open_sink() -> Sink:
-        socket = os.environ.get("PLAYHEAD_SOCKET")
-        if socket and root is None and run_id is None and chat_id is None:
-            from playhead.recorder.remote import RemoteSink
-
-            return RemoteSink.connect(socket, agent)
-        from playhead.recorder.writer import RunWriter, WriterOptions
-
-        home = root if isinstance(root, Root) else Root(root)
-        return RunWriter.create(
-            home,
-            agent=agent,
-            run_id=run_id,
-            chat_id=chat_id,
-            tenant_id=tenant_id,
-            meta=meta,
-            options=WriterOptions(durability=durability, prompts=prompts, policy=policy),
-        )
-
-    return Recording(open_sink, agent, on_error)

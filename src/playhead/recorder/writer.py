@@ -11,9 +11,8 @@ import platform
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal
 
 from playhead.core.canonical import encode_step
@@ -26,40 +25,15 @@ from playhead.core.redact import Policy, Redactor
 from playhead.core.values import Normaliser
 from playhead.errors import JournalError, UsageError
 from playhead.formats.journal import check_run_id, input_hash_of
+from playhead.recorder.clock import Clock, format_us, now_us, parse_us
 from playhead.store.anchor import Anchor
 from playhead.store.first import first_event
 from playhead.store.journal import Durability, Journal
 from playhead.store.root import Root
 
 Prompts = Literal["delta", "full"]
-Clock = Callable[[], int]
-"""Microseconds since the epoch."""
 
 _SLUG = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-def now_us() -> int:
-    """The system clock in microseconds."""
-    return time.time_ns() // 1000
-
-
-def format_us(us: int) -> str:
-    """RFC 3339 UTC with microseconds."""
-    seconds, micro = divmod(us, 1_000_000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{micro:06d}Z"
-
-
-def parse_us(at: str) -> int:
-    """Microseconds of an RFC 3339 time.
-
-    Raises:
-        ValueError: it is none, or has no zone.
-    """
-    moment = datetime.fromisoformat(at)
-    if moment.tzinfo is None:
-        raise ValueError(f"{at!r} has no zone")
-    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
 def new_run_id(agent: str) -> str:
