@@ -276,6 +276,31 @@ def test_a_model_call_that_raises_or_forgets_its_answer(recorded: Any) -> None:
     assert failed[1].payload["outcome"] == "no answer was recorded"
 
 
+def test_a_streamed_answer_joins_a_pair_that_was_split(recorded: Any) -> None:
+    def body(run: playhead.Recording) -> None:
+        with run.model_call("m-1", ["hi"]) as call:
+            assert [call.chunk(part) for part in ("a\ud83c", "\udf78")] == ["a\ud83c", "\udf78"]
+        with pytest.raises(ConnectionError), run.model_call("m-1", ["hi"]) as call:
+            call.chunk("half")
+            raise ConnectionError
+
+    found = recorded(body)
+    answered = next(e for e in found if e.type == "model.responded")
+    assert answered.payload["result"] == "a\U0001f378"
+    assert next(e for e in found if e.type == "model.failed").payload["partial"] == "half"
+
+
+def test_content_redaction_marks_the_run(root: Path) -> None:
+    from playhead.core.redact import Policy
+
+    secret = "sk-test-" + "A" * 24
+    with playhead.record("agent", root=root, policy=Policy(content=True)) as run:
+        run.state("env", f"HOME=/w\nAPI_KEY={secret}\n")
+    found = events(root, run.id)
+    assert "redacted" in found[0].payload
+    assert secret not in (Root(root).journal_dir(run.id) / "000000.jsonl").read_text()
+
+
 def test_turns_subagents_interrupts_and_state(recorded: Any) -> None:
     def body(run: playhead.Recording) -> None:
         with run.turn("hello", turn_id="t-9") as turn:

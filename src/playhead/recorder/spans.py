@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from playhead.core.events import Draft
+from playhead.core.values import join_text
 from playhead.recorder.calls import failure
 from playhead.recorder.context import SCOPE, Scope, scope_for
 
@@ -129,6 +130,7 @@ class ModelCall(Span):
         self._model = model
         self._messages = list(messages)
         self._parameters = dict(parameters)
+        self._parts: list[str] = []
         self._answered = False
 
     def _begin(self) -> Scope:
@@ -173,11 +175,24 @@ class ModelCall(Span):
             payload["answered_by"] = model
         self._run.write(self._draft("model.responded", payload))
 
+    def chunk(self, text: str) -> str:
+        """One piece of a streamed answer; given back as it is, so it can be passed on.
+
+        Without a `respond` the pieces together are the answer, and what came before an
+        exception is kept with it. A surrogate pair split over two pieces is one character.
+        """
+        self._parts.append(text)
+        return text
+
     def _finish(self, error: BaseException | None) -> None:
+        if not self._answered and error is None and self._parts:
+            self.respond(join_text(self._parts))
         if self._answered:
             return
         self._answered = True
         payload: dict[str, object] = {"call_id": self.call_id}
+        if self._parts:
+            payload["partial"] = join_text(self._parts)
         if error is not None:
             payload.update(failure(error))
         else:

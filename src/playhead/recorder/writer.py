@@ -129,6 +129,8 @@ class RunWriter:
             },
             **meta,
         }
+        if self._options.policy is not None and self._options.policy.content:
+            payload["redacted"] = self._options.policy.name
         self.journal.anchor.uid = self.uid
         self.emit(
             Draft(
@@ -237,7 +239,7 @@ class RunWriter:
         commitment = (
             step_commitment(self._secret, step, envelope) if self.journal.anchor.commits else None
         )
-        self.journal.append(
+        self.journal.append_normal(
             input_hash=input_hash_of(prompt, envelope["payload"]),
             model=draft.model,
             prompt=prompt,

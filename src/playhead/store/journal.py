@@ -147,6 +147,36 @@ class Journal:
             require_plain(value, "/" + name)
         require_plain(tool_call, "/tool_call")
         require_plain(tool_result, "/tool_result")
+        return self.append_normal(
+            input_hash=input_hash,
+            model=model,
+            prompt=prompt,
+            tool_call=tool_call,
+            tool_result=tool_result,
+            effort=effort,
+            blob_refs=blob_refs,
+            ts=ts,
+            commitment=commitment,
+        )
+
+    def append_normal(
+        self,
+        *,
+        input_hash: str,
+        model: str | None,
+        prompt: str | None,
+        tool_call: JSON,
+        tool_result: JSON,
+        effort: str | None = None,
+        blob_refs: Sequence[str] = (),
+        ts: float | None = None,
+        commitment: bytes | None = None,
+    ) -> Step:
+        """`append` for values that `Normaliser` made: they are not checked a second time.
+
+        Raises:
+            WriteFailed, JournalClosed: as `append`.
+        """
         with self.lock:
             self._check_open()
             stamp = time.time() if ts is None else float(ts)
