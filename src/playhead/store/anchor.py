@@ -10,13 +10,12 @@ import hashlib
 import threading
 from pathlib import Path
 
-from playhead.store.keys import KeyRing, state_dir
-
 from playhead.core.merkle import Frontier
 from playhead.core.sign import sign_note
 from playhead.errors import SignatureError
 from playhead.formats.head import Head, encode_head
 from playhead.store.heads import HeadFiles, Resume
+from playhead.store.keys import KeyRing, state_dir
 
 _BATCH = 4096
 

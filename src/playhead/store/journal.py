@@ -29,22 +29,19 @@ from playhead.errors import (
     JournalBroken,
     JournalClosed,
     JournalError,
-    PlayheadError,
     UsageError,
     ValueRefused,
 )
-from playhead.formats.head import Head
 from playhead.formats.journal import LOCK, SEALED, SEGMENT, encode_row
 from playhead.store.anchor import Anchor
 from playhead.store.durable import DISK, AppendFile, Disk, FileLock, ensure_dir
-from playhead.store.heads import Resume
 from playhead.store.recovery import recover
+from playhead.store.signer import Signer
 from playhead.store.syncer import Syncer
 from playhead.store.torn import cut_torn_tail
 
 Durability = Literal["step", "batch", "os"]
 LEVELS: tuple[Durability, ...] = ("step", "batch", "os")
-_SIGN_EVERY = 1.0
 
 
 class Journal:
@@ -62,7 +59,7 @@ class Journal:
         self.durability = durability
         self.lock = threading.RLock()
         self.torn: Path | None = None
-        self.sign_problem: PlayheadError | None = None
+        self._signer = Signer(anchor)
         self._file_lock = lock
         self._pid = os.getpid()
         self._closed = False
@@ -81,7 +78,6 @@ class Journal:
                 self._file.append(b"\n")
                 anchor.skip(b"\n")
         self.durable_upto = self.next_seq
-        self._signed_at = time.monotonic()
         self._syncer = Syncer(self._background) if durability == "batch" else None
 
     @classmethod
@@ -226,8 +222,7 @@ class Journal:
     def _settle(self) -> None:
         if self.durability == "step":
             self.durable_upto = self.next_seq
-            if self._sign_due():
-                self._publish(*self.anchor.statement(self.head))
+            self._signer.publish(self._signer.statement(self.next_seq, self.head))
         elif self._syncer is not None:
             self._syncer.wake()
 
@@ -251,8 +246,7 @@ class Journal:
             if self.durable_upto < self.next_seq:
                 self._file.sync()
                 self.durable_upto = self.next_seq
-            if self._sign_due():
-                self._publish(*self.anchor.statement(self.head))
+            self._signer.publish(self._signer.statement(self.next_seq, self.head))
             return self.durable_upto
 
     def _background(self) -> None:
@@ -261,28 +255,11 @@ class Journal:
             if self._closed or self._file.poisoned:
                 return
             target = self.next_seq
-            statement = self.anchor.statement(self.head) if self._sign_due() else None
+            statement = self._signer.statement(self.next_seq, self.head)
         self._file.sync()
         with self.lock:
             self.durable_upto = max(self.durable_upto, target)
-        if statement is not None:
-            self._publish(*statement)
-
-    def _sign_due(self) -> bool:
-        """At most once a second, and only when there is something new to sign."""
-        now = time.monotonic()
-        if now - self._signed_at < _SIGN_EVERY or self.anchor.signed_size == self.next_seq:
-            return False
-        self._signed_at = now
-        return True
-
-    def _publish(self, head: Head, resume: Resume) -> None:
-        """Sign, but never fail an append that is already in the chain: `close` reports it."""
-        try:
-            self.anchor.publish(head, resume)
-            self.sign_problem = None
-        except PlayheadError as error:
-            self.sign_problem = error
+        self._signer.publish(statement)
 
     def close(self) -> None:
         """Sync, sign the head inside and outside the root, release the lock. Idempotent."""
@@ -296,8 +273,7 @@ class Journal:
             if os.getpid() == self._pid and not self._file.poisoned:
                 self._file.sync()
                 self.durable_upto = self.next_seq
-                if self.next_seq and self.anchor.signed_size != self.next_seq:
-                    self.anchor.publish(*self.anchor.statement(self.head))
+                self._signer.final(self.next_seq, self.head)
         finally:
             self._file.close()
             self._file_lock.release()
