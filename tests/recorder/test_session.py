@@ -410,6 +410,19 @@ def test_a_chat_continued_later_appends_to_the_same_chain(root: Path) -> None:
         pass
 
 
+def test_a_continued_chat_does_not_store_its_history_again(root: Path) -> None:
+    messages: list[Any] = [{"role": "user", "content": "first"}]
+    for n in range(3):
+        with playhead.record("agent", root=root, chat_id="chat-7") as run:
+            for _ in range(2):
+                with run.model_call("m-1", messages) as call:
+                    call.respond(f"answer {n}")
+                messages += [{"role": "assistant", "content": f"answer {n}"}, {"role": "user"}]
+    prompts = [str(e.prompt) for e in events(root, "chat-7") if e.type == "model.requested"]
+    assert sum(text.count("first") for text in prompts) == 1
+    assert all("answer" not in text for text in prompts)
+
+
 def test_secrets_in_headers_are_not_written(root: Path) -> None:
     with playhead.record("agent", root=root) as run:
         run.event("vendor.call", {"headers": {"Authorization": "Bearer abcdef0123456789"}})

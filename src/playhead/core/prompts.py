@@ -84,7 +84,11 @@ class PromptIndex:
         """Remember the messages of the answer at ``seq``."""
         messages = messages_of_result(result)
         if messages:
-            self._remember(seq, [_digest(message) for message in messages])
+            self.remember(seq, messages)
+
+    def remember(self, seq: int, messages: Sequence[JSON]) -> None:
+        """Know the messages of a row that an earlier writer of the chain made."""
+        self._remember(seq, [_digest(message) for message in messages])
 
     def _remember(self, seq: int, digests: list[bytes]) -> None:
         self._lists[seq] = tuple(digests)

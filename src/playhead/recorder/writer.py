@@ -11,7 +11,7 @@ import platform
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +26,7 @@ from playhead.core.values import Normaliser
 from playhead.errors import JournalError, UsageError
 from playhead.formats.journal import check_run_id, input_hash_of
 from playhead.recorder.clock import Clock, format_us, now_us, parse_us
+from playhead.recorder.recall import recall
 from playhead.store.anchor import Anchor
 from playhead.store.first import first_event
 from playhead.store.journal import Durability, Journal
@@ -154,6 +155,8 @@ class RunWriter:
             )
         if chat is not None and first.ids.get("chat_id") != chat:
             raise UsageError(f"the chain {self.run_id} holds another chat")
+        if self._options.prompts == "delta":
+            recall(self.journal.folder, self._index)
         self.emit(Draft("run.stamped", {"stamp": {"continued_by": agent}}, name=agent))
 
     @property
@@ -169,23 +172,30 @@ class RunWriter:
         return self.journal.sync()
 
     def emit(
-        self, draft: Draft, *, at: str | None = None, messages: Sequence[object] | None = None
+        self,
+        draft: Draft,
+        *,
+        at: str | None = None,
+        messages: Sequence[object] | None = None,
+        normalised: bool = False,
     ) -> int:
         """Append one event; returns its seq.
 
         ``messages`` is the whole conversation of a ``model.requested``; it is stored as a
-        delta against what the chain already holds.
+        delta against what the chain already holds. ``normalised`` values are taken as they
+        are: a `Normaliser` made them already (in a child of ``playhead run``).
 
         Raises:
             WriteFailed, JournalClosed: the event is not in the chain.
         """
         normal = Normaliser(self._cas.put)
-        payload, removed = self._redactor.value(normal.value(dict(draft.payload)))
+        plain: Callable[[object], JSON] = (lambda value: value) if normalised else normal.value
+        payload, removed = self._redactor.value(plain(dict(draft.payload)))
         if not isinstance(payload, dict):
             raise JournalError("the payload is no object")
         said: list[JSON] | None = None
         if messages is not None:
-            said = [self._redactor.value(normal.value(message))[0] for message in messages]
+            said = [self._redactor.value(plain(message))[0] for message in messages]
         if removed:
             payload = {**payload, "redacted": len(removed)}
         with self.journal.lock:

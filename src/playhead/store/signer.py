@@ -30,7 +30,7 @@ class Signer:
     def statement(self, size: int, step_hash: str) -> Statement | None:
         """What to sign now, or None when it is too early or already signed."""
         now = time.monotonic()
-        if now - self._at < EVERY or self._anchor.signed_size == size:
+        if not size or now - self._at < EVERY or self._anchor.signed_size == size:
             return None
         self._at = now
         return self._anchor.statement(step_hash)
