@@ -1,0 +1,85 @@
+"""``playhead verify``: the verdict over runs and journals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead.cli.reports import exit_status, show_report, worst
+from playhead.cli.shared import common, epilog, progress, say, show_json, status_table
+
+if TYPE_CHECKING:
+    from playhead.core.model import Report
+    from playhead.core.sign import PublicKey
+    from playhead.errors import PlayheadError
+    from playhead.store.root import Root
+
+STATUS = status_table(0, 1, 2, 3, 4, s0="verified, or unproven without --strict")
+
+
+@click.command("verify", epilog=epilog("playhead verify @last", status=STATUS))
+@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@click.option("--head", metavar="HEX", help="The head that you expect, from elsewhere.")
+@click.option("--key", "keys", metavar="PUB", multiple=True, help="Trust this key: file or vkey.")
+@click.option("--strict", is_flag=True, help="Oddities are errors; unproven is status 3.")
+@common
+def command(
+    root: Root,
+    as_json: bool,
+    targets: tuple[str, ...],
+    head: str | None,
+    keys: tuple[str, ...],
+    strict: bool,
+) -> int:
+    """Prove that nobody changed a run: a run, a journal directory or a journal file.
+
+    The verdict is 'verified' when a trusted head covers every step, 'unproven' when the chain
+    holds and nothing outside it confirms its end, and 'failed' when something does not fit.
+    With several targets the status is the first of 1, 4, 2, 3 that one of them has.
+    """
+    from playhead.cli.pubkeys import public_key
+    from playhead.errors import PlayheadError, UsageError
+
+    if head is not None and len(targets) > 1:
+        raise UsageError("--head belongs to one target", remedy="Verify them one by one")
+    known = [public_key(word) for word in keys]
+    statuses: list[int] = []
+    documents: list[dict[str, object]] = []
+    for target in targets:
+        try:
+            report = _one(target, root, head, known, strict)
+        except PlayheadError as error:
+            if len(targets) == 1:
+                raise
+            statuses.append(error.exit_code)
+            documents.append({"target": target, **error.to_dict()})
+            if not as_json:
+                _show_refusal(target, error)
+            continue
+        statuses.append(exit_status(report, strict))
+        documents.append(report.to_dict())
+        if not as_json:
+            show_report(report)
+    if as_json:
+        show_json({"reports": documents, "status": worst(statuses)})
+    return worst(statuses)
+
+
+def _one(
+    target: str, root: Root, head: str | None, keys: list[PublicKey], strict: bool
+) -> Report:
+    from playhead.errors import NotFound
+    from playhead.verifier.api import verify
+
+    if not target or "\0" in target:
+        raise NotFound(f"nothing at {target!r:.80}")
+    with progress("verifying") as watch:
+        return verify(target, root=root, head=head, keys=keys, strict=strict, progress=watch)
+
+
+def _show_refusal(target: str, error: PlayheadError) -> None:
+    from playhead.replay.view import visible
+
+    say(f"{'refused' if error.exit_code == 4 else 'not there'}  {visible(target)}")
+    say(f"    {visible(str(error))}")
