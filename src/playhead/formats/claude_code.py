@@ -68,7 +68,7 @@ def read(files: Sequence[SourceInput]) -> Transcript:
     return Transcript(
         format=NAME,
         session_id=first_text(main.rows, "sessionId"),
-        agent=first_text(main.rows, "agentId"),
+        agent=first_text([row for row in main.rows if row.is_spine], "agentId"),
         cwd=first_text(main.rows, "cwd"),
         entries=tuple(book.entries),
         findings=notes.findings(),

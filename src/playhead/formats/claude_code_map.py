@@ -81,14 +81,15 @@ class Mapper:
         elif has_results(row):
             self._results(row)
         elif is_prompt(row):
-            self._book.begin_turn(row, content(row))
+            said = content(row)
+            self._book.begin_turn(row, said)
+            self._book.history.append({"role": "user", "content": said})
             if row.obj.get("interruptedMessageId") is not None:
                 self._book.add(
                     row,
                     "state.changed",
                     {"kind": "interrupted", "value": row.obj["interruptedMessageId"]},
                 )
-            self._said(row, {})
         elif content(row) is None:
             self._book.say("no-content", "warning", row, "a user row without content")
         else:
@@ -178,7 +179,7 @@ class Mapper:
         payload.update((key, value) for key, value in extra.items() if value is not None)
         self._book.add(last, "model.responded", payload, name=model, model=model)
         self._book.history.append(message)
-        self._book.answered(reply.content)
+        self._book.answered(None if reply.calls else reply.content)
         for call in reply.calls:
             self._called(call, call_id)
         if reply.flag("isAbortedMidStream"):

@@ -98,6 +98,8 @@ def timestamp(value: JSON) -> str | None:
         if moment.tzinfo is None:
             return None
         moment = moment.astimezone(UTC)
+        if moment.year < 1970:
+            return None
     except (ValueError, OverflowError):
         return None
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
@@ -111,6 +113,7 @@ def read_rows(index: int, source: SourceInput, notes: Notes) -> Rows:
     unknown: Counter[str] = Counter()
     first: dict[str, tuple[int, int]] = {}
     seen: set[tuple[str, str]] = set()
+    timeless: list[Row] = []
     records = 0
     for record in reader:
         records += 1
@@ -130,9 +133,12 @@ def read_rows(index: int, source: SourceInput, notes: Notes) -> Rows:
                 continue
             seen.add((row.uuid, record.sha256))
         if obj.get("timestamp") is not None and row.at is None:
-            what = f"timestamp {str(obj['timestamp'])[:40]!a} has no known zone; file order counts"
-            _say(notes, source.name, place, "unknown-time", what)
+            timeless.append(row)
         rows.append(row)
+    if timeless:
+        shown = str(timeless[0].obj["timestamp"])[:40]
+        what = f"{len(timeless)} timestamp(s) without a known zone ({shown!a}); file order counts"
+        _say(notes, source.name, timeless[0].source, "unknown-time", what)
     _say_unknown(notes, source.name, unknown, first)
     file = SourceFile(source.name, reader.tally.sha256, reader.tally.size, source.role)
     return Rows(file, tuple(rows), records, dict(unknown), reader.torn)

@@ -43,15 +43,19 @@ class _Tree:
         self._notes = notes
         self._by_uuid: dict[str, int] = {}
         self._spine: int | None = None
-        self._linked = any(text(row.obj.get("parentUuid")) for row in rows if row.is_spine)
+        spine = [row for row in rows if row.is_spine]
+        named = sum(text(row.obj.get("parentUuid")) is not None for row in spine)
+        # One row that names a parent does not make a tree of a file whose others name none.
+        self._linked = named * 2 >= len(spine) - 1
         for row in rows:
             self.parent.append(self._parent_of(row))
             if row.uuid is not None:
                 self._by_uuid[row.uuid] = row.index
             if row.is_spine:
                 self._spine = row.index
-        if not self._linked and sum(row.is_spine for row in rows) > 1:
-            notes.add("no-parents", "notice", "no row names its parent; file order is taken")
+        if not self._linked:
+            what = "most rows do not name their parent; file order is taken"
+            notes.add("no-parents", "notice", what, file=file)
 
     def _parent_of(self, row: Row) -> int | None:
         named = [text(row.obj.get("parentUuid"))]

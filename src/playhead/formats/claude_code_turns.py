@@ -50,6 +50,7 @@ class Book:
         self._replied = False
         self._interrupted = False
         self._interrupts = 0
+        self._pending: list[str] = []
 
     @property
     def turn_id(self) -> str | None:
@@ -118,8 +119,10 @@ class Book:
     # --- turns --------------------------------------------------------------------------------
 
     def begin_turn(self, row: Row, said: JSON) -> None:
-        """End the open turn and begin the next. ``said`` is None when the file does not show
-        what began it."""
+        """End the open turn and begin the next; going on resolves what interrupted the last.
+
+        ``said`` is None when the file does not show what began the turn.
+        """
         self.end_turn()
         self.in_turn = True
         self.turns += 1
@@ -128,6 +131,9 @@ class Book:
         self._replied = self._interrupted = False
         payload: dict[str, JSON] = {"implicit": True} if said is None else {"input": said}
         self.add(row, "turn.started", payload)
+        for interrupt_id in self._pending:
+            self.add(row, "interrupt.resolved", {"interrupt_id": interrupt_id})
+        self._pending = []
 
     def answered(self, output: JSON) -> None:
         self._replied = True
@@ -141,6 +147,7 @@ class Book:
         self._interrupted = True
         self._interrupts += 1
         interrupt_id = f"{self._prefix}interrupt-{self._interrupts}"
+        self._pending.append(interrupt_id)
         self.add(row, "interrupt.raised", {"interrupt_id": interrupt_id, "reason": reason})
 
     def end_turn(self) -> None:

@@ -62,15 +62,15 @@ class Prompt(Sequence[JSON]):
     """The messages ``[start, end)`` of one growing history: a view, so that the prompts of
     a long session do not take space that grows with its square."""
 
-    __slots__ = ("_end", "_history", "_start")
+    __slots__ = ("end", "history", "start")
 
     def __init__(self, history: list[JSON], start: int, end: int) -> None:
-        self._history = history
-        self._start = start
-        self._end = end
+        self.history = history
+        self.start = start
+        self.end = end
 
     def __len__(self) -> int:
-        return self._end - self._start
+        return self.end - self.start
 
     @overload
     def __getitem__(self, index: int) -> JSON: ...
@@ -78,11 +78,11 @@ class Prompt(Sequence[JSON]):
     def __getitem__(self, index: slice) -> Sequence[JSON]: ...
     def __getitem__(self, index: int | slice) -> JSON | Sequence[JSON]:
         if isinstance(index, slice):
-            return [self._history[self._start + i] for i in range(*index.indices(len(self)))]
+            return [self.history[self.start + i] for i in range(*index.indices(len(self)))]
         at = index + len(self) if index < 0 else index
         if not 0 <= at < len(self):
             raise IndexError(index)
-        return self._history[self._start + at]
+        return self.history[self.start + at]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -105,7 +105,7 @@ class Entry:
     at: str | None = None
     name: str | None = None
     model: str | None = None
-    messages: Sequence[JSON] | None = None
+    messages: Prompt | None = None
     turn_id: str | None = None
     subagent_run_id: str | None = None
     causation_id: str | None = None

@@ -1,0 +1,1 @@
+"""Foreign transcripts into runs, and the originals back out, byte for byte."""

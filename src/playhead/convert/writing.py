@@ -1,0 +1,98 @@
+"""Entries of a transcript into a chain, and what is taken out of them on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from playhead.convert.deltas import Deltas
+from playhead.core.events import Draft
+from playhead.core.model import JSON, Finding
+from playhead.core.redact import Policy, Redactor
+from playhead.errors import Place
+from playhead.formats.transcript import Entry, Transcript
+from playhead.recorder.writer import RunWriter
+
+
+class Scrubber:
+    """Removes secrets from content, or, without ``redact``, nothing.
+
+    It works before the writer does: a large value must be clean before it becomes a blob.
+    """
+
+    def __init__(self, redact: bool) -> None:
+        self.policy = Policy(content=True) if redact else Policy()
+        self.redactor = Redactor(self.policy)
+        self.active = redact
+
+    def value(self, value: JSON) -> JSON:
+        return self.redactor.value(value)[0] if self.active else value
+
+    def text(self, text: str) -> str:
+        return self.redactor.text(text)[0] if self.active else text
+
+    def mapping(self, value: Mapping[str, JSON]) -> dict[str, JSON]:
+        clean = self.value(dict(value))
+        assert isinstance(clean, dict)
+        return clean
+
+    def finding(self, finding: Finding) -> Finding:
+        """A finding quotes names from the source."""
+        place = finding.place
+        file = None if place.file is None else self.text(place.file)
+        place = Place(file, place.line, place.byte, place.step)
+        return dataclasses.replace(finding, what=self.text(finding.what), place=place)
+
+
+def write_entries(writer: RunWriter, t: Transcript, scrub: Scrubber, first: Draft) -> str:
+    """Write ``first``, every entry and the end of the run; returns the head.
+
+    An entry without a time takes the time of the one before it: file order is the order of
+    events, and a time is data (case C49).
+
+    Raises:
+        WriteFailed: the disk refused. The journal is closed; the run has no end.
+    """
+    deltas = Deltas(writer.root.cas.put, scrub.redactor)
+    last = next((entry.at for entry in t.entries if entry.at is not None), None)
+    try:
+        writer.emit(dataclasses.replace(first, payload=scrub.mapping(first.payload)), at=last)
+        for entry in t.entries:
+            last = entry.at or last
+            draft = draft_of(entry, scrub)
+            if entry.messages is not None:
+                prompt, blobs = deltas.encode(writer.journal.next_seq, entry.messages)
+                draft = dataclasses.replace(draft, prompt=prompt, blobs=blobs)
+            seq = writer.emit(draft, at=last)
+            if entry.type == "model.responded":
+                deltas.answered(seq, entry.payload.get("result"))
+        return writer.close(t.status, at=last)
+    except BaseException:
+        writer.journal.close()
+        raise
+
+
+def draft_of(entry: Entry, scrub: Scrubber) -> Draft:
+    """The event of an entry. Its payload says where in the source it comes from; a redacted
+    one without the row's digest, against which a guessed secret could be checked."""
+    place: dict[str, JSON] = {
+        "file": entry.source.file,
+        "line": entry.source.line,
+        "byte": entry.source.byte,
+    }
+    if not scrub.active:
+        place["sha256"] = entry.source.sha256
+    payload = scrub.mapping(entry.payload)
+    payload["source"] = place
+    return Draft(
+        type=entry.type,
+        payload=payload,
+        name=_clean(entry.name, scrub),
+        model=_clean(entry.model, scrub),
+        turn_id=_clean(entry.turn_id, scrub),
+        subagent_run_id=_clean(entry.subagent_run_id, scrub),
+    )
+
+
+def _clean(text: str | None, scrub: Scrubber) -> str | None:
+    return None if text is None else scrub.text(text)
