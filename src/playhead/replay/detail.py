@@ -1,0 +1,200 @@
+"""One step whole: what was asked and answered, its place in the chain, the state after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from playhead.core.model import Event
+from playhead.core.persistent import thaw
+from playhead.core.rows import BadRow, Row
+from playhead.core.state import Record, Records, State
+from playhead.errors import PlayheadError
+from playhead.replay.decode import event_at, step_of
+from playhead.replay.info import when
+from playhead.replay.render import answer_text, error_text, message_text, value_text
+from playhead.replay.run import Run
+from playhead.replay.text import shortened, visible
+
+_SHORT = 2_000
+"""Characters of one text that are shown unless all is asked for."""
+_LAST_MESSAGES = 6
+_LOOK_AHEAD = 1024
+_OPEN_SHOWN = 20
+_FAMILIES = ("interrupts", "subagents", "exports", "user_cards")
+_OUTCOMES: Mapping[str, tuple[str, ...]] = {
+    "tool.called": ("tool.completed", "tool.failed"),
+    "model.requested": ("model.responded", "model.failed"),
+}
+_SHOWN_APART = frozenset(("arguments", "result", "error", "output", "input", "message", "stamp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A titled part of a step's detail; both texts are safe to print."""
+
+    title: str
+    text: str
+
+
+def detail(run: Run, number: int, full: bool = False) -> list[Section]:
+    """Everything about step ``number``, in the order in which one reads it.
+
+    ``full`` shows every message and every character. What cannot be shown (a missing blob, a
+    prompt that refers to nothing) is a sentence in its place, not an error.
+
+    Raises:
+        NotFound: there is no such step.
+    """
+    event = run.event(number)
+    parts: list[tuple[str, str]] = [("step", _heading(run, number, event))]
+    parts += _asked(run, number, event, full)
+    parts += _payload(run, number, event)
+    outcome = _outcome(run, number, event)
+    if outcome:
+        parts.append(("outcome", outcome))
+    parts += _state(run, number, full)
+    parts.append(("chain", _chain(run, number)))
+    shown = []
+    for title, text in parts:
+        if text:
+            cut = text if full else shortened(text, _SHORT)
+            shown.append(Section(title, visible(cut, newlines=True)))
+    return shown
+
+
+def _heading(run: Run, number: int, event: Event) -> str:
+    lines = [("type", event.type), ("name", event.name)]
+    if isinstance(event.model, str) and event.model != event.name:
+        lines.append(("model", event.model))
+    lines.append(("at", event.at or when(run.step(number).ts)))
+    lines.append(("turn", event.turn_id))
+    lines.append(("subagent", event.subagent_run_id))
+    lines.append(("id", event.id))
+    lines.append(("caused by", event.causation_id))
+    lines += [(key, value_text(item, compact=True)) for key, item in event.ids.items()]
+    return "\n".join(f"{name}: {text}" for name, text in lines if text)
+
+
+def _asked(run: Run, number: int, event: Event, full: bool) -> list[tuple[str, str]]:
+    if event.type not in ("model.requested", "step"):
+        return []
+    try:
+        messages: Sequence[object] = run.messages(number, mark=True)
+    except PlayheadError as error:
+        return [("request", f"the prompt cannot be rebuilt: {error.what}")]
+    if not messages:
+        return []
+    first = 0 if full else max(len(messages) - _LAST_MESSAGES, 0)
+    lines = [f"… {first} earlier messages (--full shows them)"] if first else []
+    for place, message in enumerate(messages[first:], first):
+        role, text = message_text(message)
+        lines.append(f"[{place}] {role}: {text if full else shortened(text, _SHORT // 4)}")
+    return [(f"request ({len(messages)} messages)", "\n".join(lines))]
+
+
+def _payload(run: Run, number: int, event: Event) -> list[tuple[str, str]]:
+    values = run.payload(number, mark=True)
+    parts: list[tuple[str, str]] = []
+    if values.get("name") == event.name:  # the envelope's, told in the heading
+        values.pop("name", None)
+    for key in ("arguments", "input", "message", "stamp"):
+        if key in values:
+            parts.append((key, value_text(values[key])))
+    if event.type == "model.responded":
+        parts.append(("answer", answer_text(values.get("result"))))
+    if "result" in values:
+        parts.append(("result", value_text(values["result"])))
+    if "error" in values:
+        parts.append(("error", error_text(values) or value_text(values["error"])))
+    if "output" in values:
+        parts.append(("output", value_text(values["output"])))
+    rest = {k: v for k, v in values.items() if k not in _SHOWN_APART and v is not None}
+    if rest:
+        parts.append(("parameters", value_text(rest)))
+    return parts
+
+
+def _outcome(run: Run, number: int, event: Event) -> str:
+    """Where a call ended, or that nobody knows (decision 4)."""
+    wanted = _OUTCOMES.get(event.type)
+    call_id = event.payload.get("call_id")
+    if wanted is None or not isinstance(call_id, str):
+        return ""
+    for later in run.events(number + 1, number + 1 + _LOOK_AHEAD):
+        if later.type in wanted and later.payload.get("call_id") == call_id:
+            word = later.type.rpartition(".")[2]
+            return f"{word} at step {later.seq}{_took(event.at, later.at)}"
+    if run.has(number + 1 + _LOOK_AHEAD):
+        return f"not within the next {_LOOK_AHEAD} steps"
+    return "unknown: the record holds no result; the call may have had its effect"
+
+
+def _took(start: str | None, end: str | None) -> str:
+    try:
+        span = datetime.fromisoformat(end or "") - datetime.fromisoformat(start or "")
+    except (ValueError, TypeError):
+        return ""
+    return f", after {span.total_seconds():.3f} s"
+
+
+def _state(run: Run, number: int, full: bool) -> list[tuple[str, str]]:
+    before, after = run.state(number - 1), run.state(number)
+    changes = list(_changes(before, after))
+    parts = [("changed", "\n".join(changes))] if changes else []
+    if full:
+        return [*parts, ("state after it", value_text(after.to_wire()))]
+    lines = []
+    for name in _FAMILIES:
+        records: Records = getattr(after, name)
+        running = [record for record in records if record.closed_at is None]
+        lines.append(f"{name}: {len(records)}, of them open {len(running)}")
+        lines += [f"  {record.id}: {record.status}" for record in running[:_OPEN_SHOWN]]
+    return [*parts, ("state after it", "\n".join([*lines, f"events: {after.event_count}"]))]
+
+
+def _changes(before: State, after: State) -> Iterator[str]:
+    """Records that are new or not as they were; the event count changes with every step."""
+    for name in _FAMILIES:
+        old: Records = getattr(before, name)
+        new: Records = getattr(after, name)
+        if old is new:
+            continue
+        for record in new:
+            known = old.get(record.id)
+            if known is None:
+                yield f"{name}: + {record.id} ({record.status})"
+            elif known is not record:
+                yield from _differences(name, known, record)
+
+
+def _differences(family: str, old: Record, new: Record) -> Iterator[str]:
+    for key in ("status", "closed_at", "revision", "value", "outcome"):
+        was, now = getattr(old, key), getattr(new, key)
+        if was != now:
+            words = [value_text(thaw(value), compact=True) for value in (was, now)]
+            yield f"{family} {new.id}: {key} {words[0]} → {words[1]}"
+
+
+def _chain(run: Run, number: int) -> str:
+    """Place, hashes, and what is odd about the row itself."""
+    place = run.place(number)
+    lines = [f"line {place.line}, byte {place.byte}, {len(run.raw(number))} bytes"]
+    row = run.row(number)
+    if isinstance(row, BadRow):
+        return "\n".join([*lines, f"no row: {row.what} ({row.reason})"])
+    step = step_of(number, row)
+    lines += [f"{key} {getattr(step, key)}" for key in ("step_hash", "prev_hash", "input_hash")]
+    if row.computed != row.stored_hash:
+        lines.append(f"CHANGED: the fields hash to {row.computed}")
+    before = run.row(number - 1) if number else None
+    if isinstance(before, Row) and row.stored_prev != before.stored_hash:
+        lines.append(f"BROKEN: the row before stores {before.stored_hash}")
+    if step.seq != number:
+        lines.append(f"the row says seq {step.seq} at place {number}")
+    lines += [f"spelling: {spelling}" for spelling in row.spellings]
+    if step.blob_refs:
+        lines.append("blobs " + ", ".join(value_text(ref, compact=True) for ref in step.blob_refs))
+    kind = event_at(number, row).type
+    return "\n".join([*lines, "not written by playhead"] if kind == "step" else lines)
