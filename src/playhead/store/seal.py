@@ -19,7 +19,7 @@ from pathlib import Path
 from playhead.core.chain import ChainWalker, envelope_of
 from playhead.core.model import Finding
 from playhead.core.rows import BadRow
-from playhead.errors import JournalBroken, JournalError, Place, WriteFailed
+from playhead.errors import JournalBroken, JournalError, Place, PlayheadError, WriteFailed
 from playhead.formats.journal import LOCK, SEALED, SEGMENT
 from playhead.formats.sealed import Frame, Index, contents_of, encode_index
 from playhead.store.durable import (
@@ -105,22 +105,36 @@ def unseal_folder(folder: Path, disk: Disk = DISK) -> int:
         WriteFailed: the disk refused; the sealed journal stands.
     """
     sealed, plain = folder / SEALED, folder / SEGMENT
+    _require(folder)
     if not os.path.lexists(plain):
-        write_atomic(plain, sealed_bytes(sealed), disk=disk)
+        try:
+            write_atomic(plain, sealed_bytes(sealed), disk=disk)
+        except PlayheadError:
+            _sweep(folder)
+            raise
     _tidy(folder, disk)
     return plain.stat().st_size
 
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    os.close(open_segment(folder)[0])  # no lock file in a folder that holds no journal
+    _require(folder)  # no lock file in a folder that holds no journal
     lock = FileLock(folder / LOCK)
     try:
-        for left in folder.glob(f".{SEGMENT}*.tmp"):
-            left.unlink(missing_ok=True)  # of a writer that died: this process has the lock
+        _sweep(folder)
         yield
     finally:
         lock.release()
+
+
+def _require(folder: Path) -> None:
+    os.close(open_segment(folder)[0])
+
+
+def _sweep(folder: Path) -> None:
+    """Remove half-written files: whoever holds the lock knows that nobody writes them."""
+    for left in folder.glob(f".{SEGMENT}*.tmp"):
+        left.unlink(missing_ok=True)
 
 
 def _check_ended(folder: Path, force: bool) -> None:
