@@ -21,7 +21,7 @@ from hashlib import sha256
 
 from playhead.core.model import GENESIS, JSON, Finding, Severity
 from playhead.core.oddities import oddities
-from playhead.core.rows import BadRow, Row, decode_row, missing_keys, to_seq
+from playhead.core.rows import BadRow, Row, decode_row, missing_keys, shown, to_seq
 from playhead.errors import Place
 
 _WINDOW = 1024
@@ -184,9 +184,7 @@ class ChainWalker:
         number = to_seq(seq)
         if number is None:
             number = -1
-            self._say(
-                "seq-not-a-number", f"seq is {seq!r}"[:200], line_no, offset, None, MOVE_ASIDE
-            )
+            self._say("seq-not-a-number", f"seq is {shown(seq)}", line_no, offset, None, MOVE_ASIDE)
         elif not row.standard:
             self._tolerated(line_no, offset, row, seq)
         linked = row.stored_prev == self.head
@@ -263,7 +261,8 @@ class ChainWalker:
         if call.get("seq") != obj.get("seq"):
             self._say(
                 "envelope-seq-mismatch",
-                f"seq is {obj.get('seq')!r}, the hashed envelope says {call.get('seq')!r}"[:200],
+                f"seq is {shown(obj.get('seq'))}, the hashed envelope says "
+                f"{shown(call.get('seq'))}",
                 line_no,
                 offset,
                 to_seq(obj.get("seq")),

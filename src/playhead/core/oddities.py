@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from playhead.core.model import JSON
-from playhead.core.rows import Row, to_seq
+from playhead.core.rows import Row, shown, to_seq
 
 _KNOWN = frozenset(
     "blob_refs effort input_hash model prev_hash prompt schema_version seq step_hash tool_call "
@@ -32,7 +32,7 @@ def oddities(row: Row) -> Iterator[tuple[str, str, str]]:
     obj = row.obj
     seq = obj.get("seq", -1)
     if type(seq) is not int and to_seq(seq) is not None:
-        yield "seq-type", f"seq is written {seq!r:.40} and read as {to_seq(seq)}", _OUTSIDE
+        yield "seq-type", f"seq is written {shown(seq, 40)} and read as {to_seq(seq)}", _OUTSIDE
     unknown = sorted(set(obj) - _KNOWN)
     if unknown:
         yield "unknown-key", f"unknown key(s) {', '.join(unknown)[:120]}", _OUTSIDE
@@ -47,4 +47,4 @@ def _references(refs: JSON) -> Iterator[tuple[str, str, str]]:
         return
     bad = [ref for ref in refs if not (isinstance(ref, str) and _DIGEST.match(ref))]
     if bad:
-        yield "blob-ref", f"{bad[0]!r:.80} is not a SHA-256 digest", _OUTSIDE
+        yield "blob-ref", f"{shown(bad[0])} is not a SHA-256 digest", _OUTSIDE

@@ -15,6 +15,8 @@ from playhead.core.canonical import encode_step
 from playhead.core.model import JSON
 
 _NEEDED = ("seq", "prev_hash", "input_hash", "step_hash")
+_NAMED = 3
+"""Duplicate keys that are named; more say nothing new."""
 
 
 @dataclass(slots=True)
@@ -82,12 +84,14 @@ def compute_step_hash(
 
 
 def make_row(obj: dict[str, JSON], spellings: tuple[str, ...]) -> Row | BadRow:
-    fields = hashed_fields(obj)
+    """The row of a parsed object; a `BadRow` when it is nested too deeply to be hashed."""
     try:
+        fields = hashed_fields(obj)
         computed = sha256(encode_step(fields).encode("ascii")).hexdigest()
+        stored = str(obj.get("step_hash", ""))
     except (RecursionError, ValueError):
         return BadRow("too-deep", "the row is nested too deeply to be hashed")
-    return Row(obj, computed, str(fields["prev_hash"]), str(obj.get("step_hash", "")), spellings)
+    return Row(obj, computed, str(fields["prev_hash"]), stored, spellings)
 
 
 def plain_row(line: bytes) -> Row | BadRow | None:
@@ -107,8 +111,9 @@ def plain_row(line: bytes) -> Row | BadRow | None:
 
     def pairs(items: list[tuple[str, JSON]]) -> dict[str, JSON]:
         found = dict(items)
-        if len(found) != len(items):
-            twice.append(next(k for i, (k, _) in enumerate(items) if k in dict(items[:i])))
+        if len(found) != len(items) and len(twice) < _NAMED:
+            seen: set[str] = set()
+            twice.append(next(k for k, _ in items if k in seen or seen.add(k)))  # type: ignore[func-returns-value]
         return found
 
     try:
@@ -125,7 +130,7 @@ def plain_row(line: bytes) -> Row | BadRow | None:
 
 
 def _spellings(text: str, stripped: str, obj: dict[str, JSON], twice: list[str]) -> tuple[str, ...]:
-    found = [f"duplicate key {key!r}" for key in twice[:3]]
+    found = [f"duplicate key {key!r}" for key in twice]
     if text != stripped:
         found.append("white space around the row")
     if not stripped.isascii():
@@ -148,6 +153,13 @@ def to_seq(value: JSON) -> int | None:
         return int(value)  # type: ignore[call-overload, no-any-return]
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def shown(value: JSON, limit: int = 80) -> str:
+    """``value`` for a message: at most ``limit`` characters, whatever it is."""
+    if isinstance(value, (dict, list)):
+        return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)}"
+    return repr(value)[:limit]
 
 
 def missing_keys(obj: dict[str, JSON]) -> list[str]:

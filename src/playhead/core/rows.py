@@ -29,6 +29,7 @@ from playhead.core.plain import (
     make_row,
     missing_keys,
     plain_row,
+    shown,
     to_seq,
 )
 
@@ -39,6 +40,7 @@ __all__ = [
     "decode_row",
     "hashed_fields",
     "missing_keys",
+    "shown",
     "spelled_alike",
     "to_seq",
 ]
@@ -72,16 +74,19 @@ def decode_row(line: bytes) -> Row | BadRow | None:
         return plain_row(line)
     if type(obj) is not dict:
         return BadRow("not-an-object", "the line is JSON but not an object")
-    text = _dumps(obj, None, _SORT)
+    try:
+        text = _dumps(obj, None, _SORT)
+    except TypeError:  # orjson reads deeper nesting than it writes
+        return plain_row(line)
     same = text == line
     if b"\x7f" not in text and (line.isascii() if same else _escaped(text) == line):
         computed = _sliced_hash(line, obj, True)
-        if computed is not None:
+        if computed is not None and computed == obj["step_hash"]:
             return Row(obj, computed, obj["prev_hash"], obj["step_hash"], (), True)
     try:
         if encode_step(obj).encode("ascii") == line:
             computed = _sliced_hash(line, obj, False)
-            if computed is not None:
+            if computed is not None and computed == obj["step_hash"]:
                 return Row(obj, computed, obj["prev_hash"], obj["step_hash"], (), True)
             return make_row(obj, ())
     except (RecursionError, ValueError):

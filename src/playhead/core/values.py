@@ -265,7 +265,9 @@ def require_plain(value: JSON, pointer: str = "", depth: int = 0) -> None:
         ValueRefused: with the JSON pointer of the first value that is refused.
     """
     problem = None
-    if isinstance(value, str):
+    if depth > 64:
+        problem = "nested deeper than 64"
+    elif isinstance(value, str):
         problem = None if value.isascii() or _encodable(value) else "a lone surrogate"
     elif isinstance(value, float):
         problem = None if math.isfinite(value) else "not a finite number"
@@ -280,7 +282,5 @@ def require_plain(value: JSON, pointer: str = "", depth: int = 0) -> None:
             require_plain(item, f"{pointer}/{index}", depth + 1)
     elif value is not None and not isinstance(value, int):
         problem = f"{type(value).__name__} has no JSON form"
-    if depth > 64:
-        problem = "nested deeper than 64"
     if problem:
         raise ValueRefused(f"{pointer or '/'}: {problem}")
