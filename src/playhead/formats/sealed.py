@@ -22,7 +22,7 @@ from playhead.errors import Refused, TooLarge
 from playhead.formats.packed import MAX_SEQ, RAW, Before, Packer, unpack_row
 
 VERSION = 1
-FRAME = 8 * 1024 * 1024
+FRAME = 4 * 1024 * 1024
 """Bytes, plain or packed, behind which a frame ends; a longer line is cut into raw frames."""
 MAX_FRAME = 2 * FRAME + 2 * 1024 * 1024
 """Bytes that a frame may hold, plain or packed: nearly a full frame, and one more line."""
