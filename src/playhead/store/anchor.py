@@ -19,6 +19,9 @@ from playhead.store.keys import KeyRing, state_dir
 
 _BATCH = 4096
 
+Mark = tuple[int, Frontier | None]
+"""A size and the commitment tree at it."""
+
 
 class Anchor:
     """The signed head of one journal directory.
@@ -54,6 +57,22 @@ class Anchor:
         self._sha.update(raw)
         self.bytes += len(raw)
 
+    def rehash(self, sha: hashlib._Hash, size_bytes: int) -> None:
+        """Take the digest of the first ``size_bytes`` from the file itself."""
+        self._sha, self.bytes = sha, size_bytes
+
+    def mark(self) -> Mark:
+        """Where the anchor stands, for `rewind`."""
+        return self.size, self._fields
+
+    def rewind(self, mark: Mark, sha: hashlib._Hash, size_bytes: int) -> None:
+        """Forget the row that was added, wholly or in part, after ``mark`` was taken."""
+        self.size, self._fields = mark
+        del self._leaves[self.size - self._tree.size :]
+        if self._fields is not None:
+            del self._commitments[self.size - self._fields.size :]
+        self.rehash(sha, size_bytes)
+
     def start_commitments(self) -> None:
         """Keep field commitments from now on; only for a run that has no row yet."""
         if self.size == 0:
@@ -66,25 +85,27 @@ class Anchor:
 
     def add(self, raw: bytes, line: bytes, commitment: bytes | None = None) -> None:
         """One row: its bytes with the newline, its line without, its commitment."""
+        if len(self._leaves) >= _BATCH:
+            self._drain()
         self._sha.update(raw)
         self.bytes += len(raw)
-        self.size += 1
         self._leaves.append(hashlib.sha256(b"\0" + line).digest())
         if self._fields is not None:
             if commitment is None:
                 self._fields = None
-                self._commitments.clear()
             else:
                 self._commitments.append(hashlib.sha256(b"\0" + commitment).digest())
-        if len(self._leaves) >= _BATCH:
-            self._drain()
+        self.size += 1
 
     def _drain(self) -> None:
-        self._tree.extend(self._leaves)
-        self._leaves.clear()
-        if self._fields is not None:
-            self._fields.extend(self._commitments)
-        self._commitments.clear()
+        """Take the gathered leaves into the trees: into copies, so that Ctrl-C leaves no half."""
+        tree = Frontier(self._tree.size, self._tree.hashes)
+        tree.extend(self._leaves)
+        fields = self._fields
+        if fields is not None:
+            fields = Frontier(fields.size, fields.hashes)
+            fields.extend(self._commitments)
+        self._tree, self._fields, self._leaves, self._commitments = tree, fields, [], []
 
     def root(self) -> bytes:
         """The RFC 6962 root over the rows so far."""

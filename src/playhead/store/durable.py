@@ -191,7 +191,11 @@ class AppendFile:
         self.size = os.fstat(self._fd).st_size
         self.poisoned: str | None = None
         if fresh:
-            sync_dir(path.parent, disk)
+            try:
+                sync_dir(path.parent, disk)
+            except OSError as error:
+                self.close()
+                raise WriteFailed(reason(error), place=Place(str(path))) from error
 
     def append(self, data: bytes) -> None:
         """Write ``data`` at the end in one call, or leave the file as it was.
@@ -266,10 +270,19 @@ class FileLock:
                 place=Place(str(path.parent)),
                 remedy="Wait for it to end, or record under another run id",
             ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        self._pid = os.getpid()
+        with contextlib.suppress(OSError):  # a full disk takes no pid; the lock holds all the same
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{self._pid}\n".encode(), 0)
 
     def release(self) -> None:
+        """Give the lock back. A forked child only lets go of its copy of the descriptor.
+
+        The owner unlocks in so many words: closing alone would leave the run locked while a
+        child that was forked meanwhile lives on.
+        """
         if self._fd >= 0:
+            if os.getpid() == self._pid:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
             os.close(self._fd)
             self._fd = -1

@@ -143,5 +143,5 @@ def _decode_resume(raw: bytes) -> Resume | None:
             uid=uid if isinstance(uid, str) else None,
             native=int(value.get("native", 0)),
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

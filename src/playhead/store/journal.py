@@ -15,6 +15,7 @@ the lock names its owner's pid; a forked child may not append with the parent's 
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -23,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from playhead.core.model import JSON, Step
+from playhead.core.model import GENESIS, JSON, Step
 from playhead.core.values import require_plain
 from playhead.errors import (
     JournalBroken,
@@ -32,10 +33,10 @@ from playhead.errors import (
     UsageError,
     ValueRefused,
 )
-from playhead.formats.journal import LOCK, SEALED, SEGMENT, encode_row
+from playhead.formats.journal import LOCK, MAX_ROW, SEALED, SEGMENT, encode_row
 from playhead.store.anchor import Anchor
 from playhead.store.durable import DISK, AppendFile, Disk, FileLock, ensure_dir
-from playhead.store.recovery import recover
+from playhead.store.recovery import Recovered, digest_of, recover
 from playhead.store.signer import Signer
 from playhead.store.syncer import Syncer
 from playhead.store.torn import cut_torn_tail
@@ -68,17 +69,25 @@ class Journal:
         state = None if fresh and not _signed(anchor) else recover(_made(path), anchor)
         self._file = AppendFile(path, disk)
         self.next_seq = 0
-        self.head = "0" * 64
+        self.head = GENESIS
         if state is not None:
             self.next_seq, self.head = state.size, state.head
-            if state.end < state.length:
-                self.torn = cut_torn_tail(path, state.end, disk)
-                self._file.size = state.end
-            elif state.needs_newline:
-                self._file.append(b"\n")
-                anchor.skip(b"\n")
+            try:
+                self._repair(path, state, disk)
+            except BaseException:
+                self._file.close()
+                raise
         self.durable_upto = self.next_seq
         self._syncer = Syncer(self._background) if durability == "batch" else None
+
+    def _repair(self, path: Path, state: Recovered, disk: Disk) -> None:
+        """Cut a torn tail off; end a last row that has no newline."""
+        if state.end < state.length:
+            self.torn = cut_torn_tail(path, state.end, disk)
+            self._file.size = state.end
+        if state.needs_newline:
+            self._file.append(b"\n")
+            self.anchor.skip(b"\n")
 
     @classmethod
     def open(
@@ -143,6 +152,7 @@ class Journal:
             require_plain(value, "/" + name)
         require_plain(tool_call, "/tool_call")
         require_plain(tool_result, "/tool_result")
+        require_plain(tuple(blob_refs), "/blob_refs")
         return self.append_normal(
             input_hash=input_hash,
             model=model,
@@ -173,9 +183,10 @@ class Journal:
         Raises:
             WriteFailed, JournalClosed: as `append`.
         """
+        stamp = _stamp(ts)
+        self._check_process()
         with self.lock:
             self._check_open()
-            stamp = time.time() if ts is None else float(ts)
             seq, prev = self.next_seq, self.head
             line, step_hash = encode_row(
                 seq=seq,
@@ -189,8 +200,9 @@ class Journal:
                 effort=effort,
                 blob_refs=blob_refs,
             )
-            self._write(line, commitment)
-            self.next_seq, self.head = seq + 1, step_hash
+            if len(line) > MAX_ROW:
+                raise ValueRefused(f"a row of {len(line)} bytes; readers take {MAX_ROW}")
+            self._write(line, step_hash, commitment)
             self._settle()
         return Step(
             seq=seq,
@@ -207,17 +219,27 @@ class Journal:
             schema_version=2,
         )
 
-    def _write(self, line: bytes, commitment: bytes | None) -> None:
+    def _write(self, line: bytes, step_hash: str, commitment: bytes | None) -> None:
+        """The row onto the disk, then the head onto the row: both, or neither.
+
+        A Ctrl-C may strike between any two lines here. The step was not acknowledged, so its
+        bytes are cut off again; left there, the next step would fork the chain.
+        """
         raw = line + b"\n"
-        before = self._file.size
-        self._file.append(raw)
-        if self.durability == "step":
-            try:
+        after = self.next_seq + 1
+        before, mark, added = self._file.size, self.anchor.mark(), False
+        try:
+            self._file.append(raw)
+            if self.durability == "step":
                 self._file.sync()
-            except JournalError:
-                self._file.take_back(before)
-                raise
-        self.anchor.add(raw, line, commitment)
+            added = True
+            self.anchor.add(raw, line, commitment)
+            self.next_seq, self.head = after, step_hash
+        except BaseException:
+            self._file.take_back(before)
+            if added:
+                self.anchor.rewind(mark, digest_of(self._file.fileno(), before), before)
+            raise
 
     def _settle(self) -> None:
         if self.durability == "step":
@@ -229,6 +251,9 @@ class Journal:
     def _check_open(self) -> None:
         if self._closed:
             raise JournalClosed("the journal is closed")
+
+    def _check_process(self) -> None:
+        """Asked before the lock, which a forked child may have inherited locked for ever."""
         if os.getpid() != self._pid:
             raise JournalError(
                 "this process inherited the journal by fork",
@@ -241,6 +266,7 @@ class Journal:
         Raises:
             WriteFailed: the disk refused; the journal takes no more steps until reopened.
         """
+        self._check_process()
         with self.lock:
             self._check_open()
             if self.durable_upto < self.next_seq:
@@ -263,6 +289,8 @@ class Journal:
 
     def close(self) -> None:
         """Sync, sign the head inside and outside the root, release the lock. Idempotent."""
+        if os.getpid() != self._pid:
+            return
         with self.lock:
             if self._closed:
                 return
@@ -270,7 +298,7 @@ class Journal:
         if self._syncer is not None:
             self._syncer.stop()
         try:
-            if os.getpid() == self._pid and not self._file.poisoned:
+            if not self._file.poisoned:
                 self._file.sync()
                 self.durable_upto = self.next_seq
                 self._signer.final(self.next_seq, self.head)
@@ -288,6 +316,23 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _stamp(ts: float | None) -> float:
+    """Epoch seconds of a row; JSON has no other numbers than finite ones.
+
+    Raises:
+        ValueRefused: ``ts`` is not a finite number.
+    """
+    if ts is None:
+        return time.time()
+    try:
+        stamp = float(ts)
+    except (TypeError, ValueError, OverflowError):
+        stamp = math.nan
+    if not math.isfinite(stamp):
+        raise ValueRefused("/ts: not a finite number")
+    return stamp
 
 
 def _signed(anchor: Anchor) -> bool:

@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from playhead.core.chain import ChainWalker
+from playhead.core.merkle import Frontier
 from playhead.core.model import GENESIS, Finding
 from playhead.core.rows import BadRow
-from playhead.errors import JournalBroken, Place
+from playhead.errors import JournalBroken, Place, Refused
 from playhead.formats.head import Head
 from playhead.formats.journal import SEGMENT
 from playhead.store.anchor import Anchor
 from playhead.store.durable import open_regular
+from playhead.store.heads import Resume
 from playhead.store.reader import BLOCK, blocks_of, split_lines
 
 
@@ -77,21 +80,28 @@ def _check_signed(fd: int, path: Path, anchor: Anchor, signed: Head) -> tuple[in
             place=Place(str(path)),
             remedy="Restore the journal from a copy; 'playhead verify' shows what is left",
         )
-    sha = _digest(fd, signed.length)
+    sha = digest_of(fd, signed.length)
     if sha.hexdigest() != signed.bytes_sha256:
         raise _changed(path, signed)
     resume = anchor.files.read_resume()
-    usable = resume is not None and resume.size == signed.size
-    if resume is None or not usable or resume.tree().root() != signed.root:
-        return 0, GENESIS
-    fields = resume.fields
-    if (fields is None) != (signed.fields_root is None):
+    if resume is None or not _continues(resume, signed):
         return 0, GENESIS
     anchor.restore(resume, sha, signed.length)
     return signed.length, signed.step_hash
 
 
-def _digest(fd: int, size: int) -> hashlib._Hash:
+def _continues(resume: Resume, signed: Head) -> bool:
+    """True when the resume file gives both signed roots: it is nobody's word but theirs."""
+    if resume.size != signed.size or (resume.fields is None) != (signed.fields_root is None):
+        return False
+    try:
+        fields = None if resume.fields is None else Frontier(resume.size, resume.fields).root()
+        return resume.tree().root() == signed.root and fields == signed.fields_root
+    except Refused:
+        return False
+
+
+def digest_of(fd: int, size: int) -> hashlib._Hash:
     """SHA-256 over the first ``size`` bytes, one reused buffer."""
     sha = hashlib.sha256()
     buffer = bytearray(BLOCK)
@@ -127,18 +137,32 @@ def _changed(path: Path, signed: Head) -> JournalBroken:
     return JournalBroken(what, place=Place(str(path)))
 
 
+class _Returns:
+    """Blocks passed on, and whether a carriage return was among them.
+
+    With one, rows need not be apart by exactly one newline, and the digest is taken from the
+    file once more.
+    """
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self.seen = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self._blocks:
+            self.seen = self.seen or b"\r" in block
+            yield block
+
+
 def _walk_tail(fd: int, path: Path, anchor: Anchor, start: int, step_hash: str) -> Recovered:
     findings: list[Finding] = []
     walker = ChainWalker(findings.append, file=str(path))
     walker.resume(anchor.size, step_hash, anchor.uid, anchor.native)
     length = os.fstat(fd).st_size
-    end = start
     needs_newline = False
     first_line = anchor.size + 1 if start else 1
-    pending = b""
-    for line_no, offset, line in split_lines(
-        blocks_of(fd, start), line_no=first_line, offset=start
-    ):
+    returns = _Returns(blocks_of(fd, start))
+    for line_no, offset, line in split_lines(returns, line_no=first_line, offset=start):
         if isinstance(line, BadRow):
             walker.feed_bad(line_no, offset, line)
             continue
@@ -149,17 +173,11 @@ def _walk_tail(fd: int, path: Path, anchor: Anchor, start: int, step_hash: str) 
         findings.clear()
         stop = min(offset + len(line) + 1, length)
         needs_newline = stop == offset + len(line)
-        if row is None and walker.malformed_tail < 0:
-            pending += line if needs_newline else line + b"\n"
-            end = stop
-        elif row is not None:
-            if pending:
-                anchor.skip(pending)
-                pending = b""
+        if row is not None:
             anchor.add(line if needs_newline else line + b"\n", line)
-            end = stop
-    if pending:
-        anchor.skip(pending)
+    end = length if walker.malformed_tail < 0 else walker.malformed_tail
+    if returns.seen or anchor.bytes != end:  # blank lines, or rows apart by something else
+        anchor.rehash(digest_of(fd, end), end)
     anchor.uid, anchor.native = walker.run_uid, walker.native
     return Recovered(
         size=walker.expected_seq,

@@ -13,9 +13,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from playhead.errors import InvalidId, NotFound, UsageError
+from playhead.errors import InvalidId, NotFound, Place, Unreadable, UsageError
 from playhead.formats.journal import SEALED, SEGMENT, check_run_id
 from playhead.store.cas import Cas
+from playhead.store.durable import reason
 
 DEFAULT = ".sdd"
 
@@ -52,6 +53,10 @@ class Root:
             names = os.listdir(self.journals)
         except (FileNotFoundError, NotADirectoryError):
             return
+        except OSError as error:
+            raise Unreadable(
+                reason(error), place=Place(str(self.journals)), remedy="Check its permissions"
+            ) from None
         found = []
         for name in names:
             try:
@@ -59,7 +64,7 @@ class Root:
             except InvalidId:
                 continue
             for segment in (SEGMENT, SEALED):
-                if (folder / segment).is_file():
+                if os.path.isfile(folder / segment):
                     found.append((folder.stat().st_ctime_ns, name))
                     break
         for _, name in sorted(found):
@@ -83,7 +88,7 @@ class Root:
     def _written(self, run_id: str) -> tuple[int, str]:
         folder = self.journal_dir(run_id)
         for segment in (SEGMENT, SEALED):
-            if (folder / segment).exists():
+            if os.path.exists(folder / segment):
                 return (folder / segment).stat().st_mtime_ns, run_id
         return 0, run_id
 
@@ -108,13 +113,13 @@ class Root:
                 f"{word!r} fits {len(fits)} runs: {', '.join(fits[:3])}",
                 remedy="Type more of the id",
             )
-        if Path(word).exists():
+        if os.path.exists(word):
             return _as_journal(Path(word), self)
         raise NotFound(f"no run {word!r:.80} under {self.path}")
 
 
 def _as_journal(path: Path, root: Root) -> Path:
-    if path.is_dir():
+    if os.path.isdir(path):
         for name in (SEGMENT, SEALED):
             if os.path.lexists(path / name):
                 return path

@@ -6,6 +6,7 @@ file, so the next append of the owner raises; the thread itself ends.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -29,8 +30,15 @@ class Syncer:
         if not self._dirty.is_set():
             self._dirty.set()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="playhead-sync", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="playhead-sync", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # no thread can be had, as at the interpreter's exit
+                    self._dirty.clear()
+                    with contextlib.suppress(JournalError):  # the file is poisoned by it
+                        self._work()
+                    return
+                self._thread = thread
 
     def _run(self) -> None:
         while not self._stop.is_set():

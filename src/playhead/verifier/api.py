@@ -23,6 +23,7 @@ from pathlib import Path
 from playhead.core.model import Report, Verdict
 from playhead.core.sign import PublicKey
 from playhead.errors import Refused, UsageError
+from playhead.formats.journal import SEALED, SEGMENT
 from playhead.store.durable import open_regular
 from playhead.store.heads import HeadFiles, SeenHead
 from playhead.store.keys import KeyRing, state_dir
@@ -73,7 +74,7 @@ def verify(
     else:
         lines = split_lines(journal_blocks(folder))
         seen_heads = HeadFiles(folder, ring.state).read([*ring.trusted(), *keys])
-    total = file.stat().st_size
+    total = os.lstat(file).st_size if os.path.lexists(file) else 0
     sizes = [found.head.size for found in seen_heads if found.head]
     seen = gather(
         lines,
@@ -89,8 +90,8 @@ def verify(
 def _locate(word: str, root: Root) -> tuple[Path | None, Path]:
     """The journal folder (None for a lone file) and the file to read."""
     path = Path(word)
-    if path.is_file() or path.is_symlink():
-        if path.name in ("000000.jsonl", "000000.jsonl.zst") and not path.is_symlink():
+    if os.path.isfile(path) or os.path.islink(path):
+        if path.name in (SEGMENT, SEALED) and not os.path.islink(path):
             return path.parent, path
         return None, path
     folder = root.find(word)

@@ -154,7 +154,8 @@ class _Rederive:
             yield Finding(
                 "commitments",
                 "error",
-                f"the field commitments of the first {self._fields.size} steps are not the signed ones",
+                f"the field commitments of the first {self._fields.size} steps are not those "
+                "that were signed",
                 place,
                 "A hashed field or the run's secret was changed",
             )

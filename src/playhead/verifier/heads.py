@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from playhead.core.merkle import Frontier
 from playhead.core.model import GENESIS, Finding
 from playhead.errors import Place
 from playhead.store.heads import SeenHead
@@ -54,7 +55,7 @@ def check_heads(
         if head.size > seen.steps:
             yield _shorter(seen, found, rolled_back=matched_inside, file=file)
             continue
-        root, step_hash = seen.at[head.size] if head.size else (seen.root, GENESIS)
+        root, step_hash = seen.at[head.size] if head.size else (Frontier().root(), GENESIS)
         if step_hash == head.step_hash and root == head.root:
             matched_inside = matched_inside or found.where == "inside"
             _cover(coverage, found)
