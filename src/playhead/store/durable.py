@@ -147,10 +147,12 @@ def write_atomic(
             os.close(fd)
         disk.replace(str(temp), str(path))
         sync_dir(path.parent, disk)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temp)
-        raise WriteFailed(reason(error), place=Place(str(path))) from error
+        if isinstance(error, OSError):
+            raise WriteFailed(reason(error), place=Place(str(path))) from error
+        raise
 
 
 def create_exclusive(path: Path, data: bytes, mode: int = 0o600, disk: Disk = DISK) -> bool:
