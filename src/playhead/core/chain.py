@@ -21,11 +21,14 @@ from hashlib import sha256
 
 from playhead.core.model import GENESIS, JSON, Finding, Severity
 from playhead.core.oddities import oddities
-from playhead.core.rows import BadRow, Row, decode_row, missing_keys, shown, to_seq
+from playhead.core.rows import OVER_LIMIT, BadRow, Row, decode_row, missing_keys, shown, to_seq
 from playhead.errors import Place
 
 _WINDOW = 1024
 """How many earlier rows are remembered to tell two writers from other damage."""
+
+_TORN_LINES = 16
+"""Malformed lines at the end that may be a torn tail; more are damage of another kind."""
 
 MOVE_ASIDE = "Keep the file for inspection and take the run from a copy that verifies"
 
@@ -90,9 +93,7 @@ class ChainWalker:
         row = decode_row(line)
         if row.__class__ is not Row:
             if isinstance(row, BadRow):
-                self._tail.append((line_no, offset, row))
-                if len(self._tail) > 16:
-                    self._flush_tail(interior=True)
+                self.feed_bad(line_no, offset, row)
             return None
         assert isinstance(row, Row)
         if self._tail:
@@ -116,8 +117,21 @@ class ChainWalker:
         return row
 
     def feed_bad(self, line_no: int, offset: int, bad: BadRow) -> None:
-        """A line that could not even be held (too long)."""
+        """A line that is no row, or could not even be held (too long)."""
+        if bad.reason in OVER_LIMIT:
+            self._flush_tail(interior=True)
+            self._say(
+                "row-over-limit",
+                f"{bad.what}; no writer of this format makes such a row",
+                line_no,
+                offset,
+                None,
+                MOVE_ASIDE,
+            )
+            return
         self._tail.append((line_no, offset, bad))
+        if len(self._tail) > _TORN_LINES:
+            self._flush_tail(interior=True)
 
     def resume(self, size: int, head: str, run_uid: str | None, native: int) -> None:
         """Start behind ``size`` rows that are proven otherwise, the last hashing to ``head``."""
@@ -141,7 +155,7 @@ class ChainWalker:
             if interior:
                 self._say(
                     "corrupt-row",
-                    f"{bad.what} ({bad.reason}), and rows follow it",
+                    f"{bad.what} ({bad.reason}), and more lines follow it",
                     line_no,
                     offset,
                     None,

@@ -44,6 +44,11 @@ class BadRow:
     what: str
 
 
+OVER_LIMIT = frozenset({"too-deep", "too-long", "number-too-long"})
+"""Reasons that speak of a line's size: such a line is no fragment of a row, and is never
+taken for a torn tail and cut off."""
+
+
 def hashed_fields(obj: dict[str, JSON]) -> dict[str, JSON]:
     """The hashed values as the reference reads them: defaults, and text where it says ``str()``."""
     fields: dict[str, JSON] = {
@@ -116,8 +121,14 @@ def plain_row(line: bytes) -> Row | BadRow | None:
             twice.append(next(k for k, _ in items if k in seen or seen.add(k)))  # type: ignore[func-returns-value]
         return found
 
+    constants: list[str] = []
+
+    def constant(word: str) -> float:
+        constants[:] = [word]
+        return float(word)
+
     try:
-        obj = json.loads(stripped, object_pairs_hook=pairs)
+        obj = json.loads(stripped, object_pairs_hook=pairs, parse_constant=constant)
     except RecursionError:
         return BadRow("too-deep", "nested too deeply")
     except json.JSONDecodeError as error:
@@ -126,11 +137,12 @@ def plain_row(line: bytes) -> Row | BadRow | None:
         return BadRow("number-too-long", "an integer of more than 4300 digits")
     if not isinstance(obj, dict):
         return BadRow("not-an-object", "the line is JSON but not an object")
-    return make_row(obj, _spellings(text, stripped, obj, twice))
+    notes = [f"duplicate key {key!r}" for key in twice]
+    notes += [f"{word}, which is not JSON" for word in constants]
+    return make_row(obj, _spellings(text, stripped, obj, notes))
 
 
-def _spellings(text: str, stripped: str, obj: dict[str, JSON], twice: list[str]) -> tuple[str, ...]:
-    found = [f"duplicate key {key!r}" for key in twice]
+def _spellings(text: str, stripped: str, obj: dict[str, JSON], found: list[str]) -> tuple[str, ...]:
     if text != stripped:
         found.append("white space around the row")
     if not stripped.isascii():

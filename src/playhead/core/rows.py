@@ -22,6 +22,7 @@ import orjson
 from playhead.core.canonical import encode_step
 from playhead.core.model import JSON
 from playhead.core.plain import (
+    OVER_LIMIT,
     BadRow,
     Row,
     compute_step_hash,
@@ -34,6 +35,7 @@ from playhead.core.plain import (
 )
 
 __all__ = [
+    "OVER_LIMIT",
     "BadRow",
     "Row",
     "compute_step_hash",

@@ -165,12 +165,15 @@ def _walk_tail(fd: int, path: Path, anchor: Anchor, start: int, step_hash: str) 
     for line_no, offset, line in split_lines(returns, line_no=first_line, offset=start):
         if isinstance(line, BadRow):
             walker.feed_bad(line_no, offset, line)
-            continue
-        row = walker.feed(line_no, line, offset)
+            row = None
+        else:
+            row = walker.feed(line_no, line, offset)
         error = next((f for f in findings if f.severity == "error"), None)
         if error is not None:
             raise JournalBroken(f"{error.kind}: {error.what}", place=error.place)
         findings.clear()
+        if isinstance(line, BadRow):
+            continue
         stop = min(offset + len(line) + 1, length)
         needs_newline = stop == offset + len(line)
         if row is not None:
