@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers import event_rows, foreign_rows, write_events, write_lines
+from playhead.core import prompts
 from playhead.core.canonical import encode_step
 from playhead.core.events import Draft
 from playhead.core.fold import fold
@@ -19,6 +20,7 @@ from playhead.core.projections import ToolCalls, Turns, Usage
 from playhead.errors import BlobError, NotFound, PlayheadError, TooLarge, ValueRefused
 from playhead.formats.journal import SEGMENT
 from playhead.recorder.writer import RunWriter
+from playhead.replay import run as replay_run
 from playhead.replay.lines import STRIDE, PlainLines
 from playhead.replay.run import SNAPSHOT_EVERY, Run
 from playhead.replay.view import detail, is_error, line_of
@@ -188,11 +190,13 @@ def test_a_prompt_is_rebuilt_with_its_blobs(root: Path) -> None:
         assert marked[1] == said[1]
 
 
-def test_a_prompt_that_doubles_itself_is_refused_and_shown_as_text(tmp_path: Path) -> None:
-    prompts = ['["a","b"]']
-    for n in range(1, 40):
-        prompts.append(f"[[{n - 1},0,{2**n}],[{n - 1},0,{2**n}]]")
-    log = [Draft("model.requested", {"call_id": str(n)}, prompt=p) for n, p in enumerate(prompts)]
+def test_a_prompt_that_doubles_itself_is_refused_and_shown_as_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompts, "MAX_MESSAGES", 10_000)  # the real bound is a million
+    chain = ['["a","b"]']
+    chain += [f"[[{n - 1},0,{2**n}],[{n - 1},0,{2**n}]]" for n in range(1, 40)]
+    log = [Draft("model.requested", {"call_id": str(n)}, prompt=p) for n, p in enumerate(chain)]
     with Run.open(write_events(tmp_path / "run", log)) as run:
         assert len(run.messages(3)) == 16
         with pytest.raises(TooLarge):
@@ -201,16 +205,16 @@ def test_a_prompt_that_doubles_itself_is_refused_and_shown_as_text(tmp_path: Pat
         assert "cannot be rebuilt" in request.text
 
 
-def test_a_prompt_that_looks_at_one_long_row_for_ever_is_refused(tmp_path: Path) -> None:
-    many = 20_000
-    wide = json.dumps(["m"] * many)
-    picks = json.dumps([[0, many - 1, many]] * many)
+def test_a_prompt_that_looks_at_one_long_row_for_ever_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_run, "_MAX_SEGMENTS", 100_000)  # the real bound is eighty times it
+    wide, picks = json.dumps(["m"] * 1000), json.dumps([[0, 999, 1000]] * 1000)
     log = [Draft("model.requested", {"call_id": "c"}, prompt=p) for p in (wide, picks)]
-    with (
-        Run.open(write_events(tmp_path / "run", log)) as run,
-        pytest.raises(TooLarge, match="segments"),
-    ):
-        run.messages(1)
+    with Run.open(write_events(tmp_path / "run", log)) as run:
+        assert run.messages(0) == ["m"] * 1000
+        with pytest.raises(TooLarge, match="segments"):
+            run.messages(1)
 
 
 @pytest.mark.parametrize("prompt", ["[[0,0,1]]", "[[5,0,1]]", "[[-1,0,1]]", "[[0,1,0]]"])
@@ -292,6 +296,15 @@ def test_blank_lines_are_no_steps_and_a_torn_tail_is_one(tmp_path: Path) -> None
         assert run.raw(2) == rows[0][:40]
 
 
+MARK_KEYS = "value hex json base64 iso items sha256 form size seq key type repr".split()
+PAYLOAD_KEYS = (
+    "call_id arguments error usage tools effects status outcome input output message stamp agent "
+    "uid name redacted prompt".split()
+)
+ROW_KEYS = (
+    "seq prev_hash input_hash step_hash model tool_result effort ts blob_refs "
+    "schema_version".split()
+)
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner),
@@ -349,7 +362,7 @@ ROWS = st.fixed_dictionaries(
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     st.lists(ROWS.map(lambda row: json.dumps(row).encode()) | st.binary(max_size=30), max_size=5)

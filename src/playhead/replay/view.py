@@ -121,7 +121,7 @@ def _title(event: Event) -> str:
 def _status(event: Event) -> str:
     for key in ("status", "outcome"):
         value = event.payload.get(key)
-        if isinstance(value, str) and event.type in ("run.ended", "turn.completed", "model.failed"):
+        if isinstance(value, str) and event.type in ("run.ended", "turn.completed"):
             return value
     verb = event.type.rpartition(".")[2]
     if event.type in ("tool.completed", "model.responded", "subagent.completed"):
@@ -146,7 +146,8 @@ def _plain(event: Event) -> str:
     hidden = ("interrupt_id", "export_id", "card_id", "agent", "uid", "name", "call_id")
     rest = {key: item for key, item in event.payload.items() if key not in hidden}
     if event.type.endswith(".failed") or event.type.startswith("error."):
-        return error_text(event.payload) or arguments_text(rest)
+        said = error_text(event.payload) or content_text(event.payload.get("outcome"))
+        return said or arguments_text(rest)
     return arguments_text(rest) if rest else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 from playhead.core.canonical import encode_step
@@ -112,18 +113,19 @@ def _starts_turn(event: Event) -> bool:
     return event.type == "turn.started"
 
 
-def _needles(text: str) -> tuple[bytes, ...]:
-    """The spellings that ``text`` can have in a row: raw, escaped, and escaped within a prompt."""
-    found: list[bytes] = []
+def _needles(text: str) -> frozenset[bytes]:
+    """The spellings that ``text`` can have in a row, in small letters.
+
+    Raw or escaped, and within a prompt, which is JSON inside JSON, each of them escaped again.
+    """
+    found: set[bytes] = set()
     for form in (text, text.lower(), text.upper()):
-        once = encode_step(form)[1:-1]
-        twice = encode_step(once)[1:-1]
-        for spelling in (form.encode("utf-8", "surrogatepass"), once.encode(), twice.encode()):
-            if spelling and spelling.lower() not in found:
-                found.append(spelling.lower())
-    return tuple(found)
+        inner = {form, encode_step(form)[1:-1], json.dumps(form, ensure_ascii=False)[1:-1]}
+        for spelling in inner | {encode_step(one)[1:-1] for one in inner}:
+            found.add(spelling.encode("utf-8", "surrogatepass").lower())
+    return frozenset(found - {b""})
 
 
-def _holds(line: bytes, needles: tuple[bytes, ...]) -> bool:
+def _holds(line: bytes, needles: frozenset[bytes]) -> bool:
     lowered = line.lower()
     return any(needle in lowered for needle in needles)
