@@ -13,7 +13,9 @@ from playhead.cli.shared import epilog, json_option, say, show_json, status_tabl
     "demo",
     epilog=epilog("playhead demo", status=status_table(0, 2, 4, s1="the story did not come out")),
 )
-@click.option("--root", "folder", metavar="DIR", help="Where to leave the runs (default: a new one).")
+@click.option(
+    "--root", "folder", metavar="DIR", help="Where to leave the runs (default: a new one)."
+)
 @json_option
 def command(folder: str | None, as_json: bool) -> int:
     """A whole story in a few seconds, offline.

@@ -33,7 +33,7 @@ def command(root: Root, as_json: bool, run: str, output: str, original: bool, fo
     """
     from playhead.convert.exporter import export_jsonl, export_stream
     from playhead.errors import UsageError
-    from playhead.replay.view import visible
+    from playhead.replay.text import visible
 
     if not output or "\0" in output:
         raise UsageError("--output is no path", remedy="Name a file")

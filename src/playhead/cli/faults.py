@@ -51,6 +51,6 @@ def show_bug(bug: Exception, as_json: bool) -> None:
 
 
 def _line(text: str) -> None:
-    from playhead.replay.view import visible
+    from playhead.replay.text import visible
 
     click.echo(f"playhead: {visible(' '.join(text.splitlines()))}", err=True)

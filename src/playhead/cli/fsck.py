@@ -42,7 +42,7 @@ def _watch(run_id: str) -> None:
 
 
 def _show(report: Report) -> None:
-    from playhead.replay.view import visible
+    from playhead.replay.text import visible
 
     if not report.ok:
         show_report(report)

@@ -52,7 +52,7 @@ def command(
 
 
 def _show(one: Imported) -> None:
-    from playhead.replay.view import visible
+    from playhead.replay.text import visible
 
     word = "already there" if one.already else "imported" if one.ok else "not understood"
     say(f"{word}  {visible(one.run_id)}  {one.steps} steps")

@@ -43,7 +43,11 @@ def new(root: Root, as_json: bool, name: str | None, force: bool) -> int:
     return DONE
 
 
-@command.command("show", epilog=epilog("playhead keys show", status=status_table(0, 4)))
+@command.command(
+    "show",
+    short_help="Show the public keys that count here.",
+    epilog=epilog("playhead keys show", status=status_table(0, 4)),
+)
 @common
 def show(root: Root, as_json: bool) -> int:
     """Show the public keys that count here: the own one first, then the trusted ones."""
@@ -56,6 +60,7 @@ def show(root: Root, as_json: bool) -> int:
 
 @command.command(
     "trust",
+    short_help="Trust a public key from now on.",
     epilog=epilog("playhead keys trust colleague.vkey", status=status_table(0, 2, 4)),
 )
 @click.argument("key", metavar="FILE|VKEY")
@@ -70,9 +75,7 @@ def trust(root: Root, as_json: bool, key: str) -> int:
     return DONE
 
 
-def _show(
-    keys: list[PublicKey], where: str, as_json: bool, own: PublicKey | None = None
-) -> None:
+def _show(keys: list[PublicKey], where: str, as_json: bool, own: PublicKey | None = None) -> None:
     if as_json:
         rows = [
             {"name": k.name, "vkey": k.to_vkey(), "fingerprint": k.fingerprint, "own": k == own}
@@ -80,7 +83,7 @@ def _show(
         ]
         show_json({"keys": rows, "where": where})
         return
-    from playhead.replay.view import visible
+    from playhead.replay.text import visible
 
     for key in keys:
         say(visible(key.to_vkey()))

@@ -72,7 +72,7 @@ def _row(info: RunInfo, report: Report | None) -> dict[str, object]:
 
 
 def _table(runs: list[RunInfo], reports: list[Report | None]) -> None:
-    from playhead.replay.view import visible
+    from playhead.replay.text import visible
 
     head = ["RUN", "AGENT", "STEPS", "STARTED", "STATUS", "PARENT"]
     rows = [head] + [[visible(cell) for cell in _cells(info)] for info in runs]

@@ -113,6 +113,9 @@ def run(arguments: Sequence[str]) -> int:
         return status
     except click.exceptions.Exit as done:
         return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
     except click.ClickException as error:
         return show_usage(error, as_json)
     except PlayheadError as error:

@@ -38,7 +38,7 @@ def verdict_word(word: str) -> str:
 
 def show_report(report: Report) -> None:
     """The report of one target as a block of lines."""
-    from playhead.replay.view import visible
+    from playhead.replay.text import visible
 
     steps = "1 step" if report.steps == 1 else f"{report.steps} steps"
     say(f"{verdict_word(report.verdict.value)}  {visible(report.target)}  {steps}")
@@ -53,7 +53,7 @@ def show_report(report: Report) -> None:
 
 
 def _show_findings(report: Report) -> None:
-    from playhead.replay.view import visible
+    from playhead.replay.text import visible
 
     if report.findings:
         say("  findings:")

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @click.command(
     "seal",
-    epilog=epilog("playhead seal @last", status=status_table(0, 1, 2, 4, s1="it has no end, is being written, or does not verify")),
+    epilog=epilog(
+        "playhead seal @last",
+        status=status_table(0, 1, 2, 4, s1="it has no end, is being written, or does not verify"),
+    ),
 )
 @click.argument("run", metavar="RUN")
 @click.option("--force", is_flag=True, help="Also a run without an end, as other recorders leave.")

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 @click.command(
     "unseal",
-    epilog=epilog("playhead unseal @last", status=status_table(0, 2, 4, s1="it is damaged, or being written")),
+    epilog=epilog(
+        "playhead unseal @last", status=status_table(0, 2, 4, s1="it is damaged, or being written")
+    ),
 )
 @click.argument("run", metavar="RUN")
 @common

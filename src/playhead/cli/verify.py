@@ -66,9 +66,7 @@ def command(
     return worst(statuses)
 
 
-def _one(
-    target: str, root: Root, head: str | None, keys: list[PublicKey], strict: bool
-) -> Report:
+def _one(target: str, root: Root, head: str | None, keys: list[PublicKey], strict: bool) -> Report:
     from playhead.errors import NotFound
     from playhead.verifier.api import verify
 
@@ -79,7 +77,7 @@ def _one(
 
 
 def _show_refusal(target: str, error: PlayheadError) -> None:
-    from playhead.replay.view import visible
+    from playhead.replay.text import visible
 
     say(f"{'refused' if error.exit_code == 4 else 'not there'}  {visible(target)}")
     say(f"    {visible(str(error))}")

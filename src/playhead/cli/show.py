@@ -1,0 +1,71 @@
+"""``playhead show``: one step whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead.cli.shared import DONE, common, epilog, say, show_json, status_table
+from playhead.cli.steps import opened, step_number
+
+if TYPE_CHECKING:
+    from playhead.replay.run import Run
+    from playhead.store.root import Root
+
+
+@click.command(
+    "show",
+    epilog=epilog("playhead show @last 3", status=status_table(0, 2, 4)),
+    context_settings={"ignore_unknown_options": True},  # -1 is a step
+)
+@click.argument("run", metavar="RUN")
+@click.argument("step", metavar="STEP")
+@click.option("--full", is_flag=True, help="Every message and every character.")
+@common
+def command(root: Root, as_json: bool, run: str, step: str, full: bool) -> int:
+    """Show one step whole: request, result, stamps, its place in the chain, the state after it.
+
+    STEP is a number from 0, 'last', or a negative number from the end.
+    """
+    from playhead.replay.view import detail
+    from playhead.tui.lines import section_text
+
+    with opened(root, run) as found:
+        number = step_number(found, step)
+        if as_json:
+            show_json(_document(found, number))
+        else:
+            say(section_text(detail(found, number, full=full)))
+    return DONE
+
+
+def _document(run: Run, number: int) -> dict[str, object]:
+    """The step as it was recorded, its place, its hashes and the state after it."""
+    from playhead.cli.documents import plain
+    from playhead.replay.view import detail, is_error
+
+    event, step = run.event(number), run.step(number)
+    return {
+        "run_id": run.folder.name,
+        "step": number,
+        "type": event.type,
+        "name": event.name,
+        "at": event.at,
+        "id": event.id,
+        "turn_id": event.turn_id,
+        "subagent_run_id": event.subagent_run_id,
+        "causation_id": event.causation_id,
+        "ids": plain(event.ids),
+        "error": is_error(event),
+        "model": plain(event.model),
+        "payload": plain(event.payload),
+        "step_hash": step.step_hash,
+        "prev_hash": step.prev_hash,
+        "input_hash": step.input_hash,
+        "where": run.place(number).to_dict(),
+        "state": plain(run.state(number).to_wire()),
+        "sections": [
+            {"title": part.title, "text": part.text} for part in detail(run, number, full=True)
+        ],
+    }

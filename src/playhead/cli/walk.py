@@ -1,0 +1,85 @@
+"""``playhead walk``: a run on a screen, or as plain text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead.cli.shared import DONE, common, epilog, say, status_table
+from playhead.cli.steps import opened, step_number
+
+if TYPE_CHECKING:
+    from playhead.store.root import Root
+
+
+@click.command(
+    "walk",
+    epilog=epilog("playhead walk @last", status=status_table(0, 2, 4)),
+    context_settings={"ignore_unknown_options": True},  # -1 is a step
+)
+@click.argument("run", metavar="RUN")
+@click.argument("step", metavar="[STEP]", required=False)
+@click.option("--plain", is_flag=True, help="No screen: every step from STEP on, with its detail.")
+@click.option("--back", is_flag=True, help="With --plain: backward.")
+@click.option("--keys", metavar="FILE", help="With --plain: commands, one a line; - is stdin.")
+@click.option("--full", is_flag=True, help="With --plain: every message and every character.")
+@common
+def command(
+    root: Root,
+    as_json: bool,
+    run: str,
+    step: str | None,
+    plain: bool,
+    back: bool,
+    keys: str | None,
+    full: bool,
+) -> int:
+    """Walk a run: forward, back, jump, next error, search, diff with the previous state.
+
+    On a terminal a screen opens; ? shows its keys. Where stdout is no terminal, or with
+    --plain, the walk is printed. --keys reads the commands n p g N e E t T /text ?text q and
+    prints the step that each leads to. With --json the lines are one document.
+    """
+    with opened(root, run) as found:
+        start = 0
+        if step is not None:
+            start = step_number(found, step)
+        elif back and found.has(0):
+            start = len(found) - 1
+        screen = sys.stdout.isatty() and sys.stdin.isatty()
+        if screen and not (plain or keys or back or as_json):
+            from playhead.tui.walk import walk
+
+            walk(found, start)
+            return DONE
+        lines: list[str] = []
+        out = lines.append if as_json else say
+        from playhead.tui.plain import walk_all, walk_commands
+
+        if keys is not None:
+            walk_commands(found, start, _commands(keys), out, full=full)
+        else:
+            walk_all(found, start, out, back=back, full=full)
+    if as_json:
+        from playhead.cli.shared import show_json
+
+        show_json({"run_id": found.folder.name, "lines": lines})
+    return DONE
+
+
+def _commands(name: str) -> Iterator[str]:
+    """The lines of ``name``, undecodable bytes made visible."""
+    if name == "-":
+        for line in click.get_binary_stream("stdin"):
+            yield line.decode("utf-8", "backslashreplace")
+        return
+    from pathlib import Path
+
+    from playhead.store.durable import open_regular
+
+    with open(open_regular(Path(name)), "rb") as handle:
+        for line in handle:
+            yield line.decode("utf-8", "backslashreplace")

@@ -1,0 +1,257 @@
+"""The walk: a timeline, the step under the cursor, and the state after it.
+
+Nothing here holds the whole run. Steps are read when they come into sight; counting, searching
+and folding go on in slices of some milliseconds between two key strokes, so that a run of a
+million steps opens at once and a key is never waited for.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.timer import Timer
+from textual.widgets import Footer, Input, Static
+
+from playhead.replay.text import visible
+from playhead.replay.walker import Walker
+from playhead.tui.errands import Errand, Folder, Look, hunt
+from playhead.tui.help import HelpScreen
+from playhead.tui.sight import Sight
+from playhead.tui.timeline import Timeline
+
+if TYPE_CHECKING:
+    from playhead.replay.run import Run
+
+SLICE: Final = 0.015
+"""Seconds of work between two looks at the keyboard."""
+CHUNK: Final = 8192
+"""Steps counted in one go."""
+
+
+class WalkApp(App[None]):
+    """Walk ``run``, beginning at step ``start`` (from 0)."""
+
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "playhead walk"
+    CSS = """
+    #title { height: 1; background: $primary; color: $text; padding: 0 1; }
+    #timeline { width: 5fr; }
+    #side { width: 6fr; border-left: vkey $primary; }
+    #step-pane { height: 3fr; padding: 0 1; }
+    #state-pane { height: 2fr; padding: 0 1; border-top: hkey $primary; }
+    #prompt { display: none; height: 1; border: none; padding: 0 1; }
+    #prompt.open { display: block; }
+    #status { height: 1; color: $text-muted; padding: 0 1; }
+    """
+    BINDINGS = [  # noqa: RUF012
+        Binding("end,G", "last", "Last", show=False),
+        Binding("g", "ask('jump')", "Jump"),
+        Binding("slash", "ask('search')", "Search"),
+        Binding("n", "again(1)", "Next match", show=False),
+        Binding("N", "again(-1)", "Previous match", show=False),
+        Binding("e", "error(1)", "Error"),
+        Binding("E", "error(-1)", "Previous error", show=False),
+        Binding("t", "turn(1)", "Turn"),
+        Binding("T", "turn(-1)", "Previous turn", show=False),
+        Binding("d", "diff", "Diff"),
+        Binding("f", "full", "Full", show=False),
+        Binding("escape", "stop", "Stop", show=False),
+        Binding("question_mark", "help", "Help"),
+        Binding("q", "quit", "Quit"),
+    ]
+
+    def __init__(self, run: Run, start: int = 0) -> None:
+        super().__init__()
+        self.sight = Sight(run)
+        self.walked = run
+        self._start = start
+        self._counted = False
+        self._errand: Errand | None = None
+        self._fold: Errand | None = None
+        self._folder = Folder(run)
+        self._asked = "jump"
+        self._wanted = ""
+        self._differing = False
+        self._full = False
+        self._ticker: Timer | None = None
+
+    # -- what is on the screen
+
+    def compose(self) -> ComposeResult:
+        yield Static(self.sight.title(), id="title", markup=False)
+        with Horizontal():
+            yield Timeline(self.sight.line, id="timeline")
+            with Vertical(id="side"):
+                with VerticalScroll(id="step-pane"):
+                    yield Static("", id="step", markup=False)
+                with VerticalScroll(id="state-pane"):
+                    yield Static("", id="state", markup=False)
+        yield Static("", id="status", markup=False)
+        yield Input(id="prompt")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self._ticker = self.set_interval(2 * SLICE, self._work, pause=True)
+        self._count(self._start)
+        self.timeline.focus()
+        self.timeline.cursor = self._start
+        self.show_step()
+
+    @property
+    def timeline(self) -> Timeline:
+        return self.query_one("#timeline", Timeline)
+
+    @property
+    def at(self) -> int:
+        """The step under the cursor."""
+        return self.timeline.cursor
+
+    def on_timeline_moved(self, _: Timeline.Moved) -> None:
+        self.show_step()
+
+    def show_step(self) -> None:
+        """Show the step under the cursor, as soon as its state is folded."""
+        if not self.timeline.count:
+            self._say("an empty run")
+            return
+        self._fold = self._folder.to(self.at, self._show_panes)
+        self._go()
+
+    def _show_panes(self, step: int) -> None:
+        texts = self.sight.panes(step, full=self._full, differing=self._differing)
+        for name, text in zip(("step", "state"), texts, strict=True):
+            self.query_one(f"#{name}", Static).update(text)
+            self.query_one(f"#{name}-pane", VerticalScroll).scroll_home(animate=False)
+
+    def _say(self, text: str) -> None:
+        self.query_one("#status", Static).update(visible(text))
+
+    # -- work in slices
+
+    def _go(self) -> None:
+        self._work()
+        if self._ticker is not None and not self._idle:
+            self._ticker.resume()
+
+    @property
+    def _idle(self) -> bool:
+        return self._counted and self._errand is None and self._fold is None
+
+    def _work(self) -> None:
+        until = monotonic() + SLICE
+        self._fold = self._advance(self._fold, until)
+        self._errand = self._advance(self._errand, until)
+        while not self._counted and monotonic() < until:
+            self._count(self.timeline.count)
+        if self._idle and self._ticker is not None:
+            self._ticker.pause()
+
+    def _advance(self, work: Errand | None, until: float) -> Errand | None:
+        """Go on with ``work`` until the time is over; None when it is done."""
+        while work is not None:
+            words = next(work, None)
+            if words is None:
+                break
+            if monotonic() >= until:
+                self._say(words)
+                return work
+        return None
+
+    def _count(self, beyond: int) -> None:
+        """Count on until step ``beyond`` is known and some more."""
+        reach = beyond + CHUNK
+        if self.walked.has(reach - 1):
+            self.timeline.count = max(self.timeline.count, reach)
+        else:
+            self._counted = True
+            self.timeline.count = len(self.walked)
+
+    # -- keys
+
+    def goto(self, step: int) -> None:
+        """To ``step``; a negative one counts from the end."""
+        if step < 0:
+            step += len(self.walked)
+        if not self.walked.has(step):
+            self._say(f"no step {step}: the last one is {len(self.walked) - 1}")
+            return
+        if step >= self.timeline.count:
+            self._count(step)
+        self.timeline.cursor = step
+        self._say("")
+
+    def action_last(self) -> None:
+        self.goto(-1)
+
+    def action_ask(self, asked: str) -> None:
+        self._asked = asked
+        prompt = self.query_one("#prompt", Input)
+        prompt.placeholder = "step" if asked == "jump" else "search for"
+        prompt.value = ""
+        prompt.add_class("open")
+        prompt.focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        word = event.value
+        self._close_prompt()
+        if self._asked == "search":
+            self._wanted = word or self._wanted
+            self.action_again(1)
+        elif word.strip().lstrip("-").isdecimal() and len(word) < 20:
+            self.goto(int(word))
+        elif word.strip():
+            self._say(f"{word!r:.40} is no step: give a number, -1 for the last")
+
+    def _close_prompt(self) -> None:
+        self.query_one("#prompt", Input).remove_class("open")
+        self.timeline.focus()
+
+    def action_stop(self) -> None:
+        self._close_prompt()
+        if self._errand is not None:
+            self._errand = None
+            self._say("stopped")
+
+    def action_again(self, by: int) -> None:
+        word = self._wanted
+        if word:
+            self._hunt(lambda walker: walker.search(word, forward=by > 0), by, f"{word!r:.60}")
+        else:
+            self._say("nothing to search for: press / first")
+
+    def action_error(self, by: int) -> None:
+        self._hunt(Walker.next_error if by > 0 else Walker.previous_error, by, "error")
+
+    def action_turn(self, by: int) -> None:
+        self._hunt(Walker.next_turn if by > 0 else Walker.previous_turn, by, "turn")
+
+    def _hunt(self, look: Look, by: int, what: str) -> None:
+        self._say("")
+        self._errand = hunt(self.walked, self.at, by, look, lambda step: self._found(step, what))
+        self._go()
+
+    def _found(self, step: int | None, what: str) -> None:
+        if step is None:
+            self._say(f"no further {what}")
+        else:
+            self.goto(step)
+
+    def action_diff(self) -> None:
+        self._differing = not self._differing
+        self.show_step()
+
+    def action_full(self) -> None:
+        self._full = not self._full
+        self.show_step()
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen())
+
+
+def walk(run: Run, start: int = 0) -> None:
+    """Show the screen until it is left."""
+    WalkApp(run, start).run()
