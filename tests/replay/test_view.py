@@ -260,3 +260,11 @@ def test_a_changed_row_is_told_where_it_is_shown(tmp_path: Path) -> None:
     assert "CHANGED: the fields hash to" in sections(folder, 1)["chain"]
     assert "BROKEN: the row before stores" in sections(folder, 2)["chain"]
     assert "the row says seq 0 at place 2" in sections(folder, 2)["chain"]
+
+
+def test_an_import_that_stops_early_is_no_error_and_its_source_is_not_in_the_line() -> None:
+    assert not is_error(Event("run.ended", 0, {"status": "incomplete"}))
+    assert is_error(Event("run.ended", 0, {"status": "crashed"}))
+    assert is_error(Event("run.ended", 0, {"status": ["completed"]}))
+    changed = Event("state.changed", 0, {"kind": "mode", "source": {"line": 4}})
+    assert one_line(changed).detail == "kind=mode"

@@ -36,6 +36,10 @@ __all__ = [
 ]
 
 _FULL_TITLE = 60
+_NOT_IN_LINE = frozenset(
+    "interrupt_id export_id card_id agent uid name call_id source versions".split()
+)
+"""Told by the title, or of use only in the detail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +147,7 @@ def _marks(event: Event) -> list[str]:
 
 
 def _plain(event: Event) -> str:
-    hidden = ("interrupt_id", "export_id", "card_id", "agent", "uid", "name", "call_id")
-    rest = {key: item for key, item in event.payload.items() if key not in hidden}
+    rest = {key: item for key, item in event.payload.items() if key not in _NOT_IN_LINE}
     if event.type.endswith(".failed") or event.type.startswith("error."):
         said = error_text(event.payload) or content_text(event.payload.get("outcome"))
         return said or arguments_text(rest)

@@ -10,7 +10,8 @@ from playhead.core.model import JSON, Event
 from playhead.replay.decode import UNREADABLE
 from playhead.replay.run import Run
 
-_ENDED_WELL = frozenset(("completed", "ok", "success", "ended", "done"))
+_NO_ERROR = frozenset(("completed", "ok", "success", "ended", "done", "incomplete", "empty"))
+"""Ends of a run that are no error; an imported transcript may simply stop (``incomplete``)."""
 _BAD_OUTCOME = frozenset(("failed", "error", "interrupted", "cancelled", "aborted"))
 
 
@@ -22,7 +23,7 @@ def is_error(event: Event) -> bool:
         return True
     if event.type == "run.ended":
         status = event.payload.get("status")
-        return not (isinstance(status, str) and status in _ENDED_WELL)
+        return not (isinstance(status, str) and status in _NO_ERROR)
     if event.type == "turn.completed":
         outcome = event.payload.get("outcome")
         return isinstance(outcome, str) and outcome in _BAD_OUTCOME
