@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from playhead.core.canonical import encode_step
 from playhead.core.model import JSON
 from playhead.core.redact import Redactor
-from playhead.core.values import Normaliser, PutBlob
+from playhead.core.values import MARK, Normaliser, PutBlob
 from playhead.formats.transcript import Prompt
+
+MAX_LITERAL = 4 * 1024 * 1024
+"""Bytes of new messages in one row; those beyond are kept as blobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Deltas:
         normal = Normaliser(self._put)
         told = self._last.get(id(prompt.history))
         at = prompt.start
+        size = 0
         if told is not None and told.start <= at < told.end:
             segments.append([told.seq, at - told.start, told.end - told.start])
             at = told.end
@@ -51,7 +55,17 @@ class Deltas:
             answer = self._answers.get(id(message))
             if answer is not None:
                 segments.append([answer, 0, 1])
-            else:
-                segments.append(normal.value(self._redactor.value(message)[0]))
+                continue
+            literal = normal.value(self._redactor.value(message)[0])
+            size += len(encode_step(literal))
+            segments.append(literal if size <= MAX_LITERAL else self._apart(literal, normal))
         self._last[id(prompt.history)] = _Told(seq, prompt.start, prompt.end)
         return encode_step(segments), tuple(normal.blobs)
+
+    def _apart(self, message: JSON, normal: Normaliser) -> JSON:
+        """A message as a marked value whose JSON text is a blob (values.md, "deep")."""
+        raw = encode_step(message).encode("ascii")
+        digest = self._put(raw)
+        normal.blobs.append(digest)
+        blob = {MARK: "blob", "form": "text", "sha256": digest, "size": len(raw)}
+        return {MARK: "deep", "json": blob}

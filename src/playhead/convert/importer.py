@@ -14,8 +14,8 @@ from hashlib import sha256
 
 from playhead.convert.discover import Session, sessions
 from playhead.convert.originals import look
-from playhead.convert.sources import keep
-from playhead.convert.writing import Scrubber, write_entries
+from playhead.convert.sources import blobs_of, keep
+from playhead.convert.writing import Scrubber, clean, write_entries
 from playhead.core.events import Draft
 from playhead.core.model import JSON, Finding
 from playhead.errors import Place, Refused, UsageError
@@ -29,6 +29,7 @@ from playhead.store.root import Root
 _SLUG = re.compile(r"[^a-z0-9]+")
 _FINDINGS_KEPT = 200
 """Findings that the run itself holds; the caller gets all."""
+_BRANCHES_KEPT = 1000
 _OTHER_ID = "Import under another run id"
 _MOVE_AWAY = "Move that directory away and import again"
 
@@ -111,7 +112,7 @@ def _import(
     scrub = Scrubber(redact)
     findings = [*transcript.findings, *(_refused(error) for error in session.refused)]
     findings = [scrub.finding(finding) for finding in findings]
-    label = scrub.text(agent or session.format)
+    label = clean(agent or session.format, scrub)
     name = run_id or _run_id(transcript, scrub, agent, redact)
     if _exists(root, name):
         return _already(root, session, transcript, name, findings)
@@ -126,7 +127,9 @@ def _import(
         at=_first_time(transcript),
     )
     about = _about(transcript, recipes, findings, redact)
-    head = write_entries(writer, transcript, scrub, Draft("source.imported", about))
+    blobs = [blob for recipe in recipes for blob in blobs_of(root.cas, recipe)]
+    first = Draft("source.imported", about, blobs=tuple(dict.fromkeys(blobs)))
+    head = write_entries(writer, transcript, scrub, first)
     steps = writer.journal.next_seq
     return _result(session, transcript, name, findings, head, steps)
 
@@ -202,7 +205,7 @@ def _about(
         "cwd": t.cwd,
         "status": t.status,
         "counts": t.counts.to_dict(),
-        "branches": [branch.to_dict() for branch in t.branches],
+        "branches": [branch.to_dict() for branch in t.branches[:_BRANCHES_KEPT]],
         "findings": [finding.to_dict() for finding in findings[:_FINDINGS_KEPT]],
         "redacted": redact,
     }

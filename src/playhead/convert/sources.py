@@ -81,16 +81,27 @@ def keep(cas: Cas, data: bytes | Iterable[bytes]) -> str:
 def _pieces(chunks: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
     """(is a token, bytes), in order; the same runs are cut alike wherever they stand."""
     rest = b""
+    for block in _blocks(chunks):
+        data = rest + block
+        cut = len(data.rstrip(_ALPHABET))
+        yield from _cut(data[:cut])
+        rest = data[cut:]
+        while len(rest) >= MAX_TOKEN:
+            yield True, rest[:MAX_TOKEN]
+            rest = rest[MAX_TOKEN:]
+    yield from _cut(rest)
+
+
+def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces of one block; tiny or huge chunks cost nothing more."""
+    held = bytearray()
     for chunk in chunks:
         for at in range(0, len(chunk), _BLOCK):
-            data = rest + chunk[at : at + _BLOCK]
-            cut = len(data.rstrip(_ALPHABET))
-            yield from _cut(data[:cut])
-            rest = data[cut:]
-            while len(rest) >= MAX_TOKEN:
-                yield True, rest[:MAX_TOKEN]
-                rest = rest[MAX_TOKEN:]
-    yield from _cut(rest)
+            held += chunk[at : at + _BLOCK]
+            if len(held) >= _BLOCK:
+                yield bytes(held)
+                held.clear()
+    yield bytes(held)
 
 
 def _cut(data: bytes) -> Iterator[tuple[bool, bytes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 
 from playhead.convert.deltas import Deltas
@@ -12,6 +13,11 @@ from playhead.core.redact import Policy, Redactor
 from playhead.errors import Place
 from playhead.formats.transcript import Entry, Transcript
 from playhead.recorder.writer import RunWriter
+
+HEAVY = 4 * 1024 * 1024
+"""Bytes of a value's JSON above which it leaves the row."""
+MAX_NAME = 1000
+"""Characters of a name or an id in an envelope."""
 
 
 class Scrubber:
@@ -54,12 +60,15 @@ def write_entries(writer: RunWriter, t: Transcript, scrub: Scrubber, first: Draf
         WriteFailed: the disk refused. The journal is closed; the run has no end.
     """
     deltas = Deltas(writer.root.cas.put, scrub.redactor)
+    heavy = sum(file.size for file in t.files) > HEAVY
     last = next((entry.at for entry in t.entries if entry.at is not None), None)
     try:
         writer.emit(dataclasses.replace(first, payload=scrub.mapping(first.payload)), at=last)
         for entry in t.entries:
             last = entry.at or last
             draft = draft_of(entry, scrub)
+            if heavy:
+                draft = dataclasses.replace(draft, payload=_light(dict(draft.payload)))
             if entry.messages is not None:
                 prompt, blobs = deltas.encode(writer.journal.next_seq, entry.messages)
                 draft = dataclasses.replace(draft, prompt=prompt, blobs=blobs)
@@ -95,4 +104,23 @@ def draft_of(entry: Entry, scrub: Scrubber) -> Draft:
 
 
 def _clean(text: str | None, scrub: Scrubber) -> str | None:
-    return None if text is None else scrub.text(text)
+    return None if text is None else clean(text, scrub)
+
+
+def clean(text: str, scrub: Scrubber) -> str:
+    """A name or an id from a source as an envelope may hold it: no lone surrogates (C06), and
+    not longer than a name can sensibly be. The payload keeps it as it was."""
+    text = scrub.text(text)[:MAX_NAME]
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _light(payload: dict[str, JSON]) -> dict[str, JSON]:
+    """A row has a limit; a value over 4 MiB is given as JSON text, which becomes a blob."""
+    kept: dict[str, JSON] = {}
+    for key, value in payload.items():
+        try:
+            text = json.dumps(value, separators=(",", ":"))
+        except (ValueError, RecursionError):
+            text = ""  # nested too deeply: the writer keeps such a value as text by itself
+        kept[key] = {"json": text} if len(text) > HEAVY else value
+    return kept

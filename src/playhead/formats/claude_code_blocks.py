@@ -109,4 +109,5 @@ def is_api_error(row: Row) -> bool:
 
 def is_synthetic(row: Row) -> bool:
     """True for an assistant row that Claude Code wrote itself, without a model."""
-    return row.type == "assistant" and row.message.get("model") == "<synthetic>"
+    made = row.type == "assistant" and row.message.get("model") == "<synthetic>"
+    return made and not is_api_error(row)

@@ -25,6 +25,8 @@ STATES = frozenset(
 """Kinds that say something about the session's state, most of them without uuid and time."""
 SEEN_ONLY = frozenset(("progress",))
 """Kinds that show on a screen what other rows say again; counted, and kept in the source."""
+_KINDS = 200
+"""Unknown kinds that are counted one by one."""
 KNOWN = MESSAGES | STATES | SEEN_ONLY | {"system", "attachment"}
 
 
@@ -121,6 +123,8 @@ def read_rows(index: int, source: SourceInput, notes: Notes) -> Rows:
         obj = record.value
         kind = _kind(obj)
         if not isinstance(obj, dict) or kind not in KNOWN:
+            if kind not in unknown and len(unknown) >= _KINDS:
+                kind = "(other)"
             unknown[kind] += 1
             first.setdefault(kind, (record.line, record.byte))
             continue

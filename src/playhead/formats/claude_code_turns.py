@@ -144,6 +144,9 @@ class Book:
         self._open.append(call_id)
 
     def interrupt(self, row: Row, reason: str) -> None:
+        """The turn was stopped. A stream that breaks off and the words that say so are one."""
+        if self._interrupted and self.in_turn:
+            return
         self._interrupted = True
         self._interrupts += 1
         interrupt_id = f"{self._prefix}interrupt-{self._interrupts}"
