@@ -1,7 +1,9 @@
 """Spans of a run: turns, model calls, subagents, interrupts.
 
 Each writes its intent when it begins and exactly one outcome when it ends. All work with
-``with`` and ``async with``; none swallows an exception.
+``with`` and ``async with``; none swallows an exception. What happens inside a turn or a
+subagent is caused by it and says so by its id; a ``causation_id`` stands only where that is
+not enough: inside a tool call or a model call.
 """
 
 from __future__ import annotations
@@ -99,8 +101,8 @@ class Turn(Span):
         self._outer = Scope(self._run, self.turn_id, self._outer.subagent_run_id)
         self._run.turn_opened(self.turn_id)
         payload = {} if self._user is None else {"input": self._user}
-        event_id = self._write("turn.started", payload)
-        return Scope(self._run, self.turn_id, self._outer.subagent_run_id, event_id or None)
+        self._write("turn.started", payload)
+        return Scope(self._run, self.turn_id, self._outer.subagent_run_id)
 
     def _finish(self, error: BaseException | None) -> None:
         payload: dict[str, object] = {"message_id": self.turn_id, "outcome": outcome_of(error)}
@@ -218,8 +220,8 @@ class Subagent(Span):
         payload: dict[str, object] = {} if self._prompt is None else {"prompt": self._prompt}
         if parent is not None:
             payload["parent_subagent_run_id"] = parent
-        event_id = self._write("subagent.started", payload, self.name)
-        return Scope(self._run, self._outer.turn_id, self.subagent_run_id, event_id or None)
+        self._write("subagent.started", payload, self.name)
+        return Scope(self._run, self._outer.turn_id, self.subagent_run_id)
 
     def suspend(self, reason: str = "") -> None:
         """The subagent waits for something."""
