@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from hashlib import sha256
 
 from playhead.convert.discover import Session, sessions
+from playhead.convert.imported import Imported
 from playhead.convert.originals import look
 from playhead.convert.sources import blobs_of, keep
 from playhead.convert.writing import Scrubber, clean, write_entries
@@ -26,45 +26,14 @@ from playhead.formats.transcript import SourceFile, Transcript
 from playhead.recorder.writer import RunWriter, WriterOptions
 from playhead.store.root import Root
 
+__all__ = ["Imported", "import_files"]
+
 _SLUG = re.compile(r"[^a-z0-9]+")
 _FINDINGS_KEPT = 200
 """Findings that the run itself holds; the caller gets all."""
 _BRANCHES_KEPT = 1000
 _OTHER_ID = "Import under another run id"
 _MOVE_AWAY = "Move that directory away and import again"
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """What became of one session. ``ok`` is False when nothing of it could be understood;
-    ``already`` is True when this import found the run that an earlier one made."""
-
-    run_id: str
-    file: str
-    format: str
-    session_id: str | None
-    status: str
-    counts: Mapping[str, JSON]
-    findings: Sequence[Finding]
-    head: str
-    steps: int
-    ok: bool = True
-    already: bool = False
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "run_id": self.run_id,
-            "file": self.file,
-            "format": self.format,
-            "session_id": self.session_id,
-            "status": self.status,
-            "counts": dict(self.counts),
-            "findings": [finding.to_dict() for finding in self.findings],
-            "head": self.head,
-            "steps": self.steps,
-            "ok": self.ok,
-            "already": self.already,
-        }
 
 
 def import_files(

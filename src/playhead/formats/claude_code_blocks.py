@@ -111,3 +111,11 @@ def is_synthetic(row: Row) -> bool:
     """True for an assistant row that Claude Code wrote itself, without a model."""
     made = row.type == "assistant" and row.message.get("model") == "<synthetic>"
     return made and not is_api_error(row)
+
+
+def result_block(row: Row, place: int) -> JSON:
+    """The ``place``-th result block of a row."""
+    found = content(row)
+    kept = found if isinstance(found, list) else []
+    marked = [b for b in kept if isinstance(b, dict) and b.get("type") == "tool_result"]
+    return marked[place]

@@ -14,13 +14,14 @@ from playhead.formats.claude_code_blocks import (
     is_interruption,
     is_prompt,
     is_synthetic,
+    result_block,
     results,
 )
 from playhead.formats.claude_code_rows import Row, mapping, text
 from playhead.formats.claude_code_states import compaction, event_of
 from playhead.formats.claude_code_tree import Plan
 from playhead.formats.claude_code_turns import Book
-from playhead.formats.claude_code_units import Reply, pair, units
+from playhead.formats.claude_code_units import Reply, pair, summaries, units
 from playhead.formats.transcript import Entry
 
 Children = Callable[[Row, Call | None], Sequence[Entry]]
@@ -46,7 +47,7 @@ class Mapper:
         self._units = units(plan.rows)
         self._pairs = pair(self._units)
         self._names: dict[int, str] = {}
-        self._summary_of = _summaries(plan.rows)
+        self._summary_of = summaries(plan.rows)
         self._used = {row.index for row in self._summary_of.values()}
 
     def run(self) -> None:
@@ -213,7 +214,7 @@ class Mapper:
             if call is None:
                 what = f"a result for {(result.id or '(no id)')[:60]!a}, which no open call has"
                 self._book.say("result-without-call", "warning", row, what)
-                message = {"role": "user", "content": [_block(row, place)]}
+                message = {"role": "user", "content": [result_block(row, place)]}
                 self._book.add(row, "message.received", {"message": message, "orphan": True})
                 continue
             payload: dict[str, JSON] = {"call_id": self._names[call.key]}
@@ -231,25 +232,3 @@ class Mapper:
             kind = "tool.failed" if result.failed else "tool.completed"
             self._book.add(row, kind, payload, name=call.name)
         self._book.history.append({"role": "user", "content": content(row)})
-
-
-def _block(row: Row, place: int) -> JSON:
-    """The ``place``-th result block of a row."""
-    found = content(row)
-    kept = found if isinstance(found, list) else []
-    marked = [b for b in kept if isinstance(b, dict) and b.get("type") == "tool_result"]
-    return marked[place]
-
-
-def _summaries(rows: Sequence[Row]) -> dict[int, Row]:
-    """For each boundary the summary that follows it before any other message."""
-    found: dict[int, Row] = {}
-    boundary: Row | None = None
-    for row in rows:
-        if row.is_boundary:
-            boundary = row
-        elif boundary is not None and row.is_spine:
-            if row.is_summary and content(row) is not None:
-                found[boundary.index] = row
-            boundary = None
-    return found

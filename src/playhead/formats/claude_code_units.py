@@ -14,6 +14,7 @@ from playhead.formats.claude_code_blocks import (
     Call,
     blocks,
     calls,
+    content,
     is_api_error,
     is_prompt,
     is_synthetic,
@@ -138,3 +139,17 @@ def pair(found: Sequence[Unit]) -> Pairing:
             if call.id and by_id.get(call.id) is call:
                 del by_id[call.id]
     return Pairing(call_of, frozenset(call.key for call in call_of.values()), frozenset(guessed))
+
+
+def summaries(rows: Sequence[Row]) -> dict[int, Row]:
+    """For each boundary the summary that follows it before any other message."""
+    found: dict[int, Row] = {}
+    boundary: Row | None = None
+    for row in rows:
+        if row.is_boundary:
+            boundary = row
+        elif boundary is not None and row.is_spine:
+            if row.is_summary and content(row) is not None:
+                found[boundary.index] = row
+            boundary = None
+    return found
