@@ -176,8 +176,9 @@ def rebuild(seq: int, source: Callable[[int], Sequence[JSON]]) -> list[JSON]:
         if isinstance(top, _Message):
             out.append(top.value)
             continue
-        pieces = _pieces(top, source(top[0]))
-        budget -= len(pieces) + 1
+        segments = source(top[0])
+        budget -= len(segments) + 1
+        pieces = _pieces(top, segments)
         if budget < 0 or len(out) > MAX_MESSAGES:
             raise TooLarge(f"the prompt of step {seq} has over {MAX_MESSAGES} messages")
         todo.extend(reversed(pieces))
