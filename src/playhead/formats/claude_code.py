@@ -68,7 +68,7 @@ def read(files: Sequence[SourceInput]) -> Transcript:
     return Transcript(
         format=NAME,
         session_id=first_text(main.rows, "sessionId"),
-        agent=first_text([row for row in main.rows if row.is_spine], "agentId"),
+        agent=_agent(main),
         cwd=first_text(main.rows, "cwd"),
         entries=tuple(book.entries),
         findings=notes.findings(),
@@ -110,6 +110,11 @@ def _head(chunks: Tally, limit: int) -> Iterator[bytes]:
         if limit > 0:
             yield chunk[:limit]
         limit -= len(chunk)
+
+
+def _agent(main: Rows) -> str | None:
+    """Whose file it is, when it is a subagent's: what its first message says."""
+    return first_text([row for row in main.rows if row.is_spine][:1], "agentId")
 
 
 def _status(main: Rows, book: Book) -> Status:
