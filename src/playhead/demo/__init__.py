@@ -1,0 +1,1 @@
+"""A whole story in a few seconds, offline: `story.tell`."""
