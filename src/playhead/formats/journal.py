@@ -123,10 +123,19 @@ def to_step(obj: dict[str, JSON]) -> Step:
         tool_call=fields["tool_call"],
         tool_result=fields["tool_result"],
         effort=fields.get("effort"),
-        ts=float(ts) if isinstance(ts, (int, float)) and not isinstance(ts, bool) else None,
+        ts=_seconds(ts),
         blob_refs=tuple(refs) if isinstance(refs, list) else (),
         schema_version=obj.get("schema_version", 1),
     )
+
+
+def _seconds(ts: JSON) -> float | None:
+    if isinstance(ts, bool) or not isinstance(ts, (int, float)):
+        return None
+    try:
+        return float(ts)
+    except OverflowError:
+        return None
 
 
 def input_hash_of(prompt: JSON, payload: JSON) -> str:
