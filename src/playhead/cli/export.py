@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,9 +42,8 @@ def command(root: Root, as_json: bool, run: str, output: str, original: bool, fo
     if output == "-":
         if as_json:
             raise UsageError("--json and -o - both want stdout", remedy="Name a file")
-        stdout = click.get_binary_stream("stdout")
         for block in export_stream(root, folder, original=original):
-            stdout.write(block)
+            sys.stdout.buffer.write(block)
         return DONE
     report = export_jsonl(root, folder, Path(output), original=original, force=force)
     if as_json:

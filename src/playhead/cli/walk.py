@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -56,7 +56,7 @@ def command(
             walk(found, start)
             return DONE
         lines: list[str] = []
-        out = lines.append if as_json else say
+        out: Callable[[str], None] = lines.append if as_json else say
         from playhead.tui.plain import walk_all, walk_commands
 
         if keys is not None:
@@ -73,7 +73,7 @@ def command(
 def _commands(name: str) -> Iterator[str]:
     """The lines of ``name``, undecodable bytes made visible."""
     if name == "-":
-        for line in click.get_binary_stream("stdin"):
+        for line in sys.stdin.buffer:
             yield line.decode("utf-8", "backslashreplace")
         return
     from pathlib import Path

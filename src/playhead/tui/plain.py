@@ -74,7 +74,7 @@ def _obey(walker: Walker, word: str) -> str | None:
         return None if found is not None else f"no further {one_liner(repr(word[1:]), 60)}"
     key, _, rest = word.strip().partition(" ")
     before = walker.position
-    if key in ("n", "", "p"):
+    if key in ("n", "", "p") and not rest:
         after = walker.back() if key == "p" else walker.forward()
         return None if after != before else f"{'the first' if key == 'p' else 'the last'} step"
     if key == "g":

@@ -33,6 +33,7 @@ class Timeline(ScrollView, can_focus=True):
         Binding("pagedown,space", "page(1)", "Page", show=False),
         Binding("pageup", "page(-1)", "Page back", show=False),
         Binding("home", "first", "First", show=False),
+        Binding("end,G", "app.last", "Last", show=False),
     ]
 
     cursor: reactive[int] = reactive(0)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SLICE: Final = 0.015
 """Seconds of work between two looks at the keyboard."""
+TICK: Final = 0.03
+"""Seconds from the begin of one slice to that of the next."""
 CHUNK: Final = 8192
 """Steps counted in one go."""
 
@@ -48,7 +50,6 @@ class WalkApp(App[None]):
     #status { height: 1; color: $text-muted; padding: 0 1; }
     """
     BINDINGS = [  # noqa: RUF012
-        Binding("end,G", "last", "Last", show=False),
         Binding("g", "ask('jump')", "Jump"),
         Binding("slash", "ask('search')", "Search"),
         Binding("n", "again(1)", "Next match", show=False),
@@ -95,7 +96,7 @@ class WalkApp(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        self._ticker = self.set_interval(2 * SLICE, self._work, pause=True)
+        self._ticker = self.set_interval(TICK, self._work, pause=True)
         self._count(self._start)
         self.timeline.focus()
         self.timeline.cursor = self._start
@@ -134,12 +135,13 @@ class WalkApp(App[None]):
 
     def _go(self) -> None:
         self._work()
-        if self._ticker is not None and not self._idle:
+        if self._ticker is not None and self.working:
             self._ticker.resume()
 
     @property
-    def _idle(self) -> bool:
-        return self._counted and self._errand is None and self._fold is None
+    def working(self) -> bool:
+        """True while something is being counted, searched or folded."""
+        return not self._counted or self._errand is not None or self._fold is not None
 
     def _work(self) -> None:
         until = monotonic() + SLICE
@@ -147,7 +149,7 @@ class WalkApp(App[None]):
         self._errand = self._advance(self._errand, until)
         while not self._counted and monotonic() < until:
             self._count(self.timeline.count)
-        if self._idle and self._ticker is not None:
+        if self._ticker is not None and not self.working:
             self._ticker.pause()
 
     def _advance(self, work: Errand | None, until: float) -> Errand | None:
