@@ -68,7 +68,8 @@ def foreign() -> None:
     }
     digest = sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     row = {**fields, "seq": 0, "ts": 0.0, "blob_refs": [], "step_hash": digest}
-    Path("notes.jsonl").write_text(json.dumps(row | {"schema_version": 1}) + "\n")
+    row |= {"schema_version": 1}
+    Path("notes.jsonl").write_text(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n")
 
 
 def oddities() -> None:

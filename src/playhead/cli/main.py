@@ -100,10 +100,10 @@ def playhead() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit status; nothing but a status comes out.
+    """Run one command line and return its exit status.
 
     Raises:
-        Exception: a bug of playhead, when PLAYHEAD_DEBUG is set.
+        SystemExit: a bug of playhead, with `BUG`; the bug itself when PLAYHEAD_DEBUG is set.
     """
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     as_json = "--json" in own
