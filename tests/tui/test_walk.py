@@ -90,6 +90,14 @@ async def test_it_opens_where_it_is_told(run: Run) -> None:
         assert "events: 8" in text_of(app, "state")
 
 
+async def test_the_step_that_it_opens_on_is_in_sight(run: Run) -> None:
+    app = WalkApp(run, len(run) - 1)
+    async with app.run_test(size=(120, 16)) as pilot:
+        await press(pilot)
+        assert "run.ended" in drawn(app)
+        assert "run.started" not in drawn(app).split("\n")[1]
+
+
 async def test_jump(run: Run) -> None:
     async with walking(run) as (app, pilot):
         await press(pilot, "g", "1", "2", "enter")

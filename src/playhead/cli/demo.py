@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import click
@@ -14,7 +16,7 @@ from playhead.cli.shared import epilog, json_option, say, show_json, status_tabl
     epilog=epilog("playhead demo", status=status_table(0, 2, 4, s1="the story did not come out")),
 )
 @click.option(
-    "--root", "folder", metavar="DIR", help="Where to leave the runs (default: a new one)."
+    "--root", "folder", metavar="DIR", help="Where everything goes (default: playhead-demo here)."
 )
 @json_option
 def command(folder: str | None, as_json: bool) -> int:
@@ -28,7 +30,8 @@ def command(folder: str | None, as_json: bool) -> int:
 
     place = Path(folder) if folder else None
     if not as_json:
-        return tell(say, place)
+        coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        return tell(say, place, color=coloured)
     lines: list[str] = []
     status = tell(lines.append, place)
     show_json({"story": lines, "status": status})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
+from playhead.core.state import State
 from playhead.errors import PlayheadError
 from playhead.replay.text import visible
 from playhead.replay.view import detail, line_of
@@ -11,6 +13,7 @@ from playhead.tui.lines import section_text, step_text
 
 if TYPE_CHECKING:
     from playhead.replay.run import Run
+    from playhead.replay.view import Section
 
 STATE_TITLES = ("changed", "state after it")
 
@@ -35,14 +38,42 @@ class Sight:
         bad = any(mark in ("error", "changed", "misplaced") for mark in line.marks)
         return step_text(line, number=False), bad
 
-    def panes(self, step: int, *, full: bool, differing: bool) -> tuple[str, str]:
-        """The step, and the state after it or what changed in it. Folds up to the step."""
+    def step(self, step: int, *, full: bool) -> str:
+        """The step itself, at once: nothing is folded for it."""
+        return self._text(cast("Run", _Unfolded(self._run)), step, full, _is_of_step)
+
+    def state(self, step: int, *, full: bool, differing: bool) -> str:
+        """The state after the step, or what changed in it. Folds up to the step."""
+        wanted = _is_change if differing else _is_of_state
+        return self._text(self._run, step, full, wanted) or "nothing changed in the state here"
+
+    def _text(self, run: Run, step: int, full: bool, wanted: Callable[[Section], bool]) -> str:
         try:
-            sections = detail(self._run, step, full=full)
+            return section_text([part for part in detail(run, step, full=full) if wanted(part)])
         except PlayheadError as error:  # what cannot be read is part of what there is to see
-            return visible(str(error), newlines=True), ""
-        states = [section for section in sections if section.title in STATE_TITLES]
-        if differing:
-            states = [section for section in states if section.title == "changed"]
-        about = [section for section in sections if section.title not in STATE_TITLES]
-        return section_text(about), section_text(states) or "nothing changed in the state here"
+            return visible(str(error), newlines=True)
+
+
+def _is_change(part: Section) -> bool:
+    return part.title == "changed"
+
+
+def _is_of_state(part: Section) -> bool:
+    return part.title in STATE_TITLES
+
+
+def _is_of_step(part: Section) -> bool:
+    return not _is_of_state(part)
+
+
+class _Unfolded:
+    """A run whose state nobody asks for: all else is the run's own."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def state(self, number: int) -> State:
+        return State()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._run, name)

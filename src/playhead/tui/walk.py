@@ -7,6 +7,7 @@ million steps opens at once and a key is never waited for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -26,9 +27,9 @@ from playhead.tui.timeline import Timeline
 if TYPE_CHECKING:
     from playhead.replay.run import Run
 
-SLICE: Final = 0.015
+SLICE: Final = 0.02
 """Seconds of work between two looks at the keyboard."""
-TICK: Final = 0.03
+TICK: Final = 0.025
 """Seconds from the begin of one slice to that of the next."""
 CHUNK: Final = 8192
 """Steps counted in one go."""
@@ -115,18 +116,20 @@ class WalkApp(App[None]):
         self.show_step()
 
     def show_step(self) -> None:
-        """Show the step under the cursor, as soon as its state is folded."""
+        """Show the step under the cursor; its state follows as soon as it is folded."""
         if not self.timeline.count:
             self._say("an empty run")
             return
-        self._fold = self._folder.to(self.at, self._show_panes)
+        self._put("step", self.sight.step(self.at, full=self._full))
+        self._fold = self._folder.to(self.at, self._show_state)
         self._go()
 
-    def _show_panes(self, step: int) -> None:
-        texts = self.sight.panes(step, full=self._full, differing=self._differing)
-        for name, text in zip(("step", "state"), texts, strict=True):
-            self.query_one(f"#{name}", Static).update(text)
-            self.query_one(f"#{name}-pane", VerticalScroll).scroll_home(animate=False)
+    def _show_state(self, step: int) -> None:
+        self._put("state", self.sight.state(step, full=self._full, differing=self._differing))
+
+    def _put(self, name: str, text: str) -> None:
+        self.query_one(f"#{name}", Static).update(text)
+        self.query_one(f"#{name}-pane", VerticalScroll).scroll_home(animate=False)
 
     def _say(self, text: str) -> None:
         self.query_one("#status", Static).update(visible(text))
@@ -145,21 +148,23 @@ class WalkApp(App[None]):
 
     def _work(self) -> None:
         until = monotonic() + SLICE
-        self._fold = self._advance(self._fold, until)
-        self._errand = self._advance(self._errand, until)
+        self._fold = self._advance(self._fold, until, lambda words: self._put("state", words))
+        self._errand = self._advance(self._errand, until, self._say)
         while not self._counted and monotonic() < until:
             self._count(self.timeline.count)
         if self._ticker is not None and not self.working:
             self._ticker.pause()
 
-    def _advance(self, work: Errand | None, until: float) -> Errand | None:
+    def _advance(
+        self, work: Errand | None, until: float, tell: Callable[[str], None]
+    ) -> Errand | None:
         """Go on with ``work`` until the time is over; None when it is done."""
         while work is not None:
             words = next(work, None)
             if words is None:
                 break
             if monotonic() >= until:
-                self._say(words)
+                tell(words)
                 return work
         return None
 
