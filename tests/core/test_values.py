@@ -120,7 +120,7 @@ def test_the_raw_append_names_what_it_refuses(value: Any, pointer: str) -> None:
 
 
 def test_a_blob_is_checked() -> None:
-    from playhead.core.values import blob_checked
+    from playhead.core.blobs import blob_checked
 
     with pytest.raises(BlobError):
         blob_checked("0" * 64, b"other")
@@ -144,3 +144,16 @@ def test_hostile_marks_never_crash_a_reader(value: Any) -> None:
     restore({"$playhead": "map", "items": [[value, value]]}, get)
     for kind in ("float", "int", "text", "bytes", "set", "map", "deep", "object", "blob"):
         restore({"$playhead": kind, "value": value, "items": value, "json": value}, get)
+
+
+@given(VALUES)
+def test_a_value_made_small_after_redaction_comes_back_too(value: Any) -> None:
+    from playhead.core.blobs import externalise, in_one_blob
+
+    store, blobs = Store(), []  # type: ignore[var-annotated]
+    wide = [value, "ä" * BLOB_AT, b"\x01" * BLOB_AT]
+    small = externalise(Normaliser().value(wide), store.put, blobs)
+    assert len(json.dumps(small)) < BLOB_AT + len(json.dumps(Normaliser().value(value)))
+    assert same(wide, restore(small, store.get))
+    assert same(wide, restore(in_one_blob(small, store.put, blobs), store.get))
+    assert set(blobs) == set(store.blobs)

@@ -91,7 +91,7 @@ def test_a_program_records_into_the_run_of_its_owner(root: Path, tmp_path: Path)
     assert isinstance(blob, dict)
     assert Root(root).cas.get(str(blob["sha256"])) == b"x" * 20000
     assert found[3].id != found[4].id
-    assert found[3].causation_id == found[2].id
+    assert found[3].turn_id == found[2].turn_id
 
 
 def test_the_caller_keeps_its_environment(root: Path, tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from playhead.core.blobs import in_one_blob
 from playhead.core.canonical import encode_step
 from playhead.core.model import JSON
 from playhead.core.redact import Redactor
-from playhead.core.values import MARK, Normaliser, PutBlob
+from playhead.core.values import Normaliser, PutBlob
 from playhead.formats.transcript import Prompt
 
 MAX_LITERAL = 4 * 1024 * 1024
@@ -58,14 +59,8 @@ class Deltas:
                 continue
             literal = normal.value(self._redactor.value(message)[0])
             size += len(encode_step(literal))
-            segments.append(literal if size <= MAX_LITERAL else self._apart(literal, normal))
+            if size > MAX_LITERAL:
+                literal = in_one_blob(literal, self._put, normal.blobs)
+            segments.append(literal)
         self._last[id(prompt.history)] = _Told(seq, prompt.start, prompt.end)
         return encode_step(segments), tuple(normal.blobs)
-
-    def _apart(self, message: JSON, normal: Normaliser) -> JSON:
-        """A message as a marked value whose JSON text is a blob (values.md, "deep")."""
-        raw = encode_step(message).encode("ascii")
-        digest = self._put(raw)
-        normal.blobs.append(digest)
-        blob = {MARK: "blob", "form": "text", "sha256": digest, "size": len(raw)}
-        return {MARK: "deep", "json": blob}

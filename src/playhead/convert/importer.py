@@ -94,6 +94,7 @@ def _import(
         meta=_meta(transcript, scrub),
         options=WriterOptions(durability="os", policy=scrub.policy),
         at=_first_time(transcript),
+        fresh=True,
     )
     about = _about(transcript, recipes, findings, redact)
     blobs = [blob for recipe in recipes for blob in blobs_of(root.cas, recipe)]

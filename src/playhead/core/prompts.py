@@ -47,6 +47,14 @@ def messages_of_result(result: JSON) -> list[JSON]:
     return []
 
 
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A request's ``prompt`` text, and which of its messages stand in it as they are."""
+
+    text: str
+    new: tuple[int, ...]
+
+
 class PromptIndex:
     """Finds earlier messages while recording. Bounded: what it forgets is stored again."""
 
@@ -57,13 +65,18 @@ class PromptIndex:
 
     def encode(self, seq: int, messages: Sequence[JSON]) -> str:
         """The ``prompt`` text of the request at ``seq``; remembers its messages."""
-        digests = [_digest(message) for message in messages]
+        return self.delta(seq, messages, [_digest(message) for message in messages]).text
+
+    def delta(self, seq: int, messages: Sequence[JSON], digests: Sequence[bytes]) -> Delta:
+        """`encode` for messages whose digests (SHA-256 of the canonical bytes) are known."""
+        new: list[int] = []
         segments: list[JSON] = []
         at = 0
         while at < len(messages):
             found = self._where.get(digests[at])
             if found is None:
                 segments.append(_literal(messages[at]))
+                new.append(at)
                 at += 1
                 continue
             row, start = found
@@ -78,7 +91,7 @@ class PromptIndex:
             segments.append([row, start, start + length])
             at += length
         self._remember(seq, digests)
-        return encode_step(segments)
+        return Delta(encode_step(segments), tuple(new))
 
     def answered(self, seq: int, result: JSON) -> None:
         """Remember the messages of the answer at ``seq``."""
@@ -90,7 +103,7 @@ class PromptIndex:
         """Know the messages of a row that an earlier writer of the chain made."""
         self._remember(seq, [_digest(message) for message in messages])
 
-    def _remember(self, seq: int, digests: list[bytes]) -> None:
+    def _remember(self, seq: int, digests: Sequence[bytes]) -> None:
         self._lists[seq] = tuple(digests)
         self._held += len(digests)
         for index, item in enumerate(digests):

@@ -15,11 +15,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time
 from enum import Enum
-from hashlib import sha256
 from pathlib import PurePath
 
 from playhead.core.model import JSON
-from playhead.errors import BlobError, ValueRefused
+from playhead.errors import ValueRefused
 
 MARK = "$playhead"
 BLOB_AT = 16 * 1024
@@ -211,7 +210,7 @@ def _restore_mark(kind: str, value: dict[str, JSON], get_blob: GetBlob) -> objec
         if kind == "int":
             return int(str(value["hex"]), 16)
         if kind == "text":
-            return json.loads(str(value["json"]))
+            return json.loads(str(restore(value["json"], get_blob)))
         if kind == "bytes":
             return base64.b64decode(str(value["base64"]), validate=True)
         if kind == "time":
@@ -228,26 +227,20 @@ def _restore_mark(kind: str, value: dict[str, JSON], get_blob: GetBlob) -> objec
         if kind == "object":
             return restore(value.get("value", value.get("repr")), get_blob)
         if kind == "blob":
-            raw = get_blob(str(value["sha256"]))
-            return raw.decode("utf-8") if value.get("form") == "text" else raw
+            return _from_blob(value.get("form"), get_blob(str(value["sha256"])), get_blob)
     except (KeyError, TypeError, ValueError, RecursionError):
         return dict(value)
     return dict(value)
 
 
+def _from_blob(form: JSON, raw: bytes, get_blob: GetBlob) -> object:
+    if form == "text":
+        return raw.decode("utf-8")
+    return restore(json.loads(raw), get_blob) if form == "json" else raw
+
+
 def _hashable(key: object) -> object:
     return key if not isinstance(key, (list, dict)) else json.dumps(key, sort_keys=True)
-
-
-def blob_checked(digest: str, raw: bytes) -> bytes:
-    """``raw`` if it hashes to ``digest``.
-
-    Raises:
-        BlobError: it does not.
-    """
-    if sha256(raw).hexdigest() != digest:
-        raise BlobError(f"blob {digest[:16]}... does not hash to its name")
-    return raw
 
 
 def join_text(parts: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from playhead.core.events import Draft
 from playhead.core.model import JSON
-from playhead.core.values import Normaliser
+from playhead.core.redact import Policy
 from playhead.errors import (
     JournalClosed,
     JournalError,
@@ -27,8 +27,8 @@ from playhead.errors import (
     ValueRefused,
     WriteFailed,
 )
+from playhead.recorder.prepare import Preparer
 from playhead.recorder.wire import VERSION, Frames, decode_frame, draft_to_json, encode_frame
-from playhead.store.cas import Cas
 from playhead.store.root import Root
 
 _ANSWERS: Mapping[str, type[PlayheadError]] = {
@@ -51,7 +51,7 @@ class RemoteSink:
         self._lock = threading.Lock()
         self._link: socket.socket | None = None
         self._frames: Frames | None = None
-        self._cas: Cas | None = None
+        self._prepare = Preparer(Policy(), None)
         os.register_at_fork(after_in_child=_leaver(self))
 
     @classmethod
@@ -138,7 +138,7 @@ class RemoteSink:
         self._link, self._frames = link, Frames(link)
         answer = self._ask({"op": "hello", "v": VERSION, "agent": self._agent, "pid": os.getpid()})
         self.run_id, self.uid = str(answer.get("run_id")), str(answer.get("uid"))
-        self._cas = Root(Path(str(answer.get("root")))).cas
+        self._prepare = Preparer(Policy(), Root(Path(str(answer.get("root")))).cas.put)
         self._stamp({"argv0": (sys.argv or [""])[0]})
 
     def _stamp(self, more: dict[str, JSON]) -> None:
@@ -146,14 +146,15 @@ class RemoteSink:
         self._emit(Draft("run.stamped", {"stamp": stamp}, name=self._agent), None, None)
 
     def _emit(self, draft: Draft, at: str | None, messages: Sequence[object] | None) -> int:
-        normal = Normaliser(None if self._cas is None else self._cas.put)
-        payload = normal.value(dict(draft.payload))
+        payload, blobs = self._prepare.payload(draft.payload)
         frame: dict[str, JSON] = {"op": "emit"}
         if messages is not None:
-            frame["messages"] = [normal.value(message) for message in messages]
+            said = self._prepare.messages(messages)
+            frame["messages"] = [message.value for message in said]
+            blobs += tuple(blob for message in said for blob in message.blobs)
         if at is not None:
             frame["at"] = at
-        frame["draft"] = draft_to_json(draft, payload, (*draft.blobs, *normal.blobs))
+        frame["draft"] = draft_to_json(draft, payload, tuple(dict.fromkeys((*draft.blobs, *blobs))))
         return _number(self._ask(frame).get("seq"))
 
     def _ask(self, frame: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -11,7 +11,7 @@ import platform
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,11 +21,11 @@ from playhead.core.commit import step_commitment
 from playhead.core.events import Draft, encode_event
 from playhead.core.model import JSON, Step
 from playhead.core.prompts import PromptIndex, full_prompt
-from playhead.core.redact import Policy, Redactor
-from playhead.core.values import Normaliser
-from playhead.errors import JournalError, UsageError
+from playhead.core.redact import Policy
+from playhead.errors import UsageError
 from playhead.formats.journal import check_run_id, input_hash_of
 from playhead.recorder.clock import Clock, format_us, now_us, parse_us
+from playhead.recorder.prepare import Prepared, Preparer, plain_text
 from playhead.recorder.recall import recall
 from playhead.store.anchor import Anchor
 from playhead.store.first import first_event
@@ -66,8 +66,7 @@ class RunWriter:
         self.uid = uid
         self._secret = secret
         self._options = options
-        self._redactor = Redactor(options.policy or Policy())
-        self._cas = root.cas
+        self._prepare = Preparer(options.policy or Policy(), root.cas.put)
         self._index = PromptIndex()
         self._repeated: dict[str, int] = {}
 
@@ -83,11 +82,13 @@ class RunWriter:
         meta: Mapping[str, JSON] | None = None,
         options: WriterOptions | None = None,
         at: str | None = None,
+        fresh: bool = False,
     ) -> RunWriter:
         """Start a run, or go on with the chain that ``run_id`` (or ``chat_id``) already has.
 
         A chat is one chain (resolution 1): its directory is the run id, which defaults to a
-        fresh one. ``at`` overrides the time of the first row (importers).
+        fresh one. ``at`` overrides the time of the first row, ``fresh`` refuses to go on with
+        a chain that another writer made first (importers).
 
         Raises:
             InvalidId, UsageError: a bad id, or the chain belongs to another tenant or chat.
@@ -102,10 +103,12 @@ class RunWriter:
         journal = Journal.open(folder, durability=options.durability, anchor=anchor)
         try:
             secret = anchor.ring.run_secret(str(os.path.realpath(folder)), create=True)
-            fresh = journal.next_seq == 0
-            uid = secrets.token_hex(16) if fresh else (anchor.uid or "")
+            new = journal.next_seq == 0
+            if fresh and not new:
+                raise UsageError(f"the run {name} is there", remedy="Use another run id")
+            uid = secrets.token_hex(16) if new else (anchor.uid or "")
             writer = cls(root, journal, uid, secret or b"", options)
-            if fresh:
+            if new:
                 anchor.start_commitments()
                 writer._start(agent, tenant_id, chat_id or name, meta or {}, at)
             else:
@@ -188,47 +191,39 @@ class RunWriter:
         Raises:
             WriteFailed, JournalClosed: the event is not in the chain.
         """
-        normal = Normaliser(self._cas.put)
-        plain: Callable[[object], JSON] = (lambda value: value) if normalised else normal.value
-        payload, removed = self._redactor.value(plain(dict(draft.payload)))
-        if not isinstance(payload, dict):
-            raise JournalError("the payload is no object")
-        said: list[JSON] | None = None
+        payload, blobs = self._prepare.payload(draft.payload, normal=normalised)
+        said = None
         if messages is not None:
-            said = [self._redactor.value(plain(message))[0] for message in messages]
-        if removed:
-            payload = {**payload, "redacted": len(removed)}
+            said = self._prepare.messages(messages, normal=normalised)
         with self.journal.lock:
-            return self._append(draft, payload, said, tuple(normal.blobs), at)
+            return self._append(draft, payload, said, blobs, at)
 
     def _append(
         self,
         draft: Draft,
         payload: dict[str, JSON],
-        messages: list[JSON] | None,
+        said: list[Prepared] | None,
         blobs: tuple[str, ...],
         at: str | None,
     ) -> int:
         seq = self.journal.next_seq
         us = self._options.clock() if at is None else parse_us(at)
         prompt = draft.prompt
-        if messages is not None:
-            if self._options.prompts == "full":
-                prompt = full_prompt(messages)
-            else:
-                prompt = self._index.encode(seq, messages)
+        if said is not None:
+            prompt, more = self._prompt(seq, said)
+            blobs += more
         if "tools" in payload:
             payload = {**payload, "tools": self._once(seq, payload["tools"])}
         placed = Draft(
             draft.type,
             payload,
-            draft.name,
-            draft.model,
+            plain_text(draft.name),
+            plain_text(draft.model),
             prompt,
-            draft.id,
-            draft.turn_id,
-            draft.subagent_run_id,
-            draft.causation_id,
+            plain_text(draft.id),
+            plain_text(draft.turn_id),
+            plain_text(draft.subagent_run_id),
+            plain_text(draft.causation_id),
             draft.tenant_id,
             draft.chat_id,
             draft.run_id,
@@ -251,17 +246,25 @@ class RunWriter:
         )
         self.journal.append_normal(
             input_hash=input_hash_of(prompt, envelope["payload"]),
-            model=draft.model,
+            model=placed.model,
             prompt=prompt,
             tool_call=envelope,
             tool_result=fields["tool_result"],
-            blob_refs=(*blobs, *(b for b in draft.blobs if b not in blobs)),
+            blob_refs=tuple(dict.fromkeys((*blobs, *draft.blobs))),
             ts=us / 1_000_000,
             commitment=commitment,
         )
         if draft.type == "model.responded" and self._options.prompts == "delta":
             self._index.answered(seq, fields["tool_result"])
         return seq
+
+    def _prompt(self, seq: int, said: list[Prepared]) -> tuple[str, tuple[str, ...]]:
+        """The prompt text of a request, and the blobs of the messages that stand in it."""
+        values = [message.value for message in said]
+        if self._options.prompts == "full":
+            return full_prompt(values), tuple(b for message in said for b in message.blobs)
+        delta = self._index.delta(seq, values, [message.digest for message in said])
+        return delta.text, tuple(blob for at in delta.new for blob in said[at].blobs)
 
     def _once(self, seq: int, value: JSON) -> JSON:
         """Tool schemas repeat with every request: the second time they are a reference."""

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from playhead.core.values import blob_checked
+from playhead.core.blobs import blob_checked
 from playhead.errors import BlobError, NotFound, Place
 from playhead.store.durable import DISK, Disk, ensure_dir, read_bounded, write_atomic
 
