@@ -470,3 +470,39 @@ def test_with_warn_the_agent_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch
             assert add(2) == 3
         assert run.lost >= 4
     assert len([w for w in seen if issubclass(w.category, RuntimeWarning)]) == 1
+
+
+def test_a_large_secret_is_redacted_before_it_becomes_a_blob(root: Path) -> None:
+    from playhead.core.redact import Policy
+
+    secret = "sk-test-" + "B" * 24
+    text = f"API_KEY={secret}\n" + "x" * 20_000
+    with playhead.record("agent", root=root, policy=Policy(content=True)) as run:
+        run.state("env", text)
+        with run.model_call("m-1", [{"role": "user", "content": text}]) as call:
+            call.respond("ok")
+    cas = Root(root).cas
+    kept = [cas.get(digest) for digest in cas]
+    assert kept
+    assert all(secret.encode() not in blob for blob in kept)
+    assert secret not in (Root(root).journal_dir(run.id) / "000000.jsonl").read_text()
+
+
+def test_names_with_lone_surrogates_are_written_as_escapes(recorded: Any) -> None:
+    def body(run: playhead.Recording) -> None:
+        run.tool(lambda: 1, name="odd \udcb2 name")()
+        with run.turn("x", turn_id="t\udcb2"):
+            pass
+
+    found = recorded(body)
+    assert found[1].name == "odd \\udcb2 name"
+    assert found[3].turn_id == "t\\udcb2"
+
+
+def test_a_value_too_large_for_a_row_is_kept_as_one_blob(root: Path) -> None:
+    with playhead.record("agent", root=root) as run:
+        run.state("wide", list(range(1_000_000)))
+    journal = Root(root).journal_dir(run.id) / "000000.jsonl"
+    assert journal.stat().st_size < 10_000
+    with playhead.Run.open(journal.parent, Root(root).cas) as seen:
+        assert seen.payload(1)["value"] == list(range(1_000_000))
