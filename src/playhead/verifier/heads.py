@@ -59,7 +59,7 @@ def check_heads(
         if step_hash == head.step_hash and root == head.root:
             matched_inside = matched_inside or found.where == "inside"
             _cover(coverage, found)
-        elif step_hash == head.step_hash:
+        elif step_hash == head.step_hash and not seen.errors:
             yield Finding(
                 "raw-bytes-changed",
                 "error",
@@ -111,7 +111,7 @@ def _other_chain(seen: Gathered, found: SeenHead, file: str) -> Finding:
         return Finding(
             "head-mismatch",
             "error",
-            f"step {size - 1} is not the one that the head {found.where} the root signs",
+            f"the first {size} row(s) are not the ones that the head {found.where} the root signs",
             Place(file, step=size - 1),
             "The findings above name the line",
         )
