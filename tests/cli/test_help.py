@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -70,6 +71,18 @@ def test_without_words_the_help_goes_to_stderr(cli: Cli) -> None:
     done = cli()
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("Usage: playhead")
+
+
+def test_a_shell_can_complete_commands_and_options() -> None:
+    def complete(words: str, place: int) -> list[str]:
+        shell = {"_PLAYHEAD_COMPLETE": "bash_complete", "COMP_WORDS": words}
+        environment = {**os.environ, **shell, "COMP_CWORD": str(place)}
+        command = [sys.executable, "-m", "playhead"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    assert complete("playhead ver", 1) == ["plain,verify"]
+    assert "plain,--strict" in complete("playhead verify --s", 2)
 
 
 def test_the_version(cli: Cli) -> None:

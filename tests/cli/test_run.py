@@ -71,6 +71,13 @@ def test_a_file_that_cannot_be_executed_is_126(cli: Cli, here: Path) -> None:
     assert done.err.count("\n") == 1
 
 
+def test_a_root_that_cannot_be_is_125(cli: Cli, here: Path) -> None:
+    (here / "file").write_text("")
+    done = cli("run", "--root", "file", "--", sys.executable, "-c", "print('ran')")
+    assert done.status == 125
+    assert (done.out, done.err.count("\n")) == ("", 1)
+
+
 def test_a_signal_that_ended_the_program_is_128_and_its_number(here: Path) -> None:
     code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     done = playhead("run", "--run-id", "killed", "--", sys.executable, "-c", code)

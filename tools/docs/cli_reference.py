@@ -29,6 +29,9 @@ nothing else there; an error is an object too. What comes from a recording is sh
 and bidi characters spelled out (`⟨U+001B⟩`), markup in it is never interpreted, and a command
 that only reads writes nothing. Colours appear on a terminal only, and not where `NO_COLOR` is
 set. Exit statuses: [exit-status.md](exit-status.md).
+
+`eval "$(_PLAYHEAD_COMPLETE=bash_source playhead)"` completes commands and options in bash;
+`zsh_source` and `fish_source` do so in the other two.
 """
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead.cli.reports import SHOWN, exit_status, show_report, verdict_word, worst
-from playhead.cli.shared import common, epilog, say, show_json, status_table
+from playhead.cli.shared import common, epilog, no_run, say, show_json, status_table
 
 if TYPE_CHECKING:
     from playhead.core.model import Report
@@ -33,7 +33,7 @@ def command(root: Root, as_json: bool, strict: bool) -> int:
         return status
     for report in reports:
         _show(report)
-    say(f"{len(reports)} checked under {root.path}" if reports else f"no run under {root.path}")
+    say(f"{len(reports)} checked" if reports else no_run(root))
     return status
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead.cli.reports import exit_status, verdict_word, worst
-from playhead.cli.shared import DONE, common, epilog, say, show_json, status_table
+from playhead.cli.shared import DONE, common, epilog, no_run, say, show_json, status_table
 
 if TYPE_CHECKING:
     from playhead.core.model import Report
@@ -35,7 +35,7 @@ def command(root: Root, as_json: bool, checked: bool) -> int:
         show_json({"runs": [_row(info, report) for info, report in pairs]})
         return status
     if not runs:
-        say(f"no run under {root.path}")
+        say(no_run(root))
         return DONE
     _table(runs, reports)
     return status

@@ -48,6 +48,10 @@ EXIT STATUS
 """
 
 
+COMPLETE = "_PLAYHEAD_COMPLETE"
+"""Set by a shell that completes a command line (docs/reference/cli.md)."""
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands by name and loads one when it is called."""
 
@@ -162,4 +166,9 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # what the terminal cannot spell is escaped, never a crash
             reconfigure(errors="backslashreplace")
+    asked = os.environ.get(COMPLETE)
+    if asked:
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(playhead, {}, "playhead", COMPLETE, asked))
     sys.exit(run(sys.argv[1:]))

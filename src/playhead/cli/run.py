@@ -58,13 +58,15 @@ def command(
 
 
 def _status_of(error: PlayheadError) -> int:
+    """The statuses of env(1) and of shells, for what kept the program from running."""
     from playhead.errors import NotFound, Unreadable, UsageError
 
-    if isinstance(error, NotFound):
+    about_program = error.place.file is None  # what is wrong with the root names its file
+    if isinstance(error, NotFound) and about_program:
         return NO_PROGRAM
-    if isinstance(error, UsageError):
-        return error.exit_code
-    return CANNOT_EXECUTE if isinstance(error, Unreadable) else OWN_FAULT
+    if isinstance(error, Unreadable) and about_program:
+        return CANNOT_EXECUTE
+    return error.exit_code if isinstance(error, UsageError) else OWN_FAULT
 
 
 def _show(result: LaunchResult, as_json: bool) -> None:

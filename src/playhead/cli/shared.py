@@ -86,6 +86,13 @@ def find_run(root: Root, word: str) -> Path:
     return root.find(word)
 
 
+def no_run(root: Root) -> str:
+    """The sentence for an empty root."""
+    from playhead.replay.text import visible
+
+    return f"no run under {visible(str(root.path))}"
+
+
 def show_json(value: object) -> None:
     """One JSON document; ASCII, so that no terminal can be driven by it."""
     click.echo(json.dumps(value, indent=2, sort_keys=False))
