@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -143,3 +144,30 @@ def test_no_colour_where_nobody_sees_it(cli: Cli, monkeypatch: pytest.MonkeyPatc
     assert "\x1b[31m" in cli("log", "first").out
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in cli("log", "first").out
+
+
+class Terminal(io.StringIO):
+    """A stdin that somebody sits at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("more", "screen"),
+    [([], True), (["3"], True), (["--plain"], False), (["--back"], False), (["--json"], False)],
+)
+def test_walk_opens_a_screen_on_a_terminal_unless_told_otherwise(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, more: list[str], screen: bool
+) -> None:
+    a_run()
+    opened: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        "playhead.tui.walk.walk", lambda run, start: opened.append((len(run), start))
+    )
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    done = cli("walk", "first", *more)
+    assert done.status == 0
+    assert opened == ([(15, int(more[0]) if more else 0)] if screen else [])
+    assert bool(done.out) is not screen
