@@ -17,6 +17,7 @@ from playhead.errors import InvalidId, NotFound, Place, Unreadable, UsageError
 from playhead.formats.journal import SEALED, SEGMENT, check_run_id
 from playhead.store.cas import Cas
 from playhead.store.durable import reason
+from playhead.store.durable import reason
 
 DEFAULT = ".sdd"
 
@@ -53,6 +54,12 @@ class Root:
             names = os.listdir(self.journals)
         except (FileNotFoundError, NotADirectoryError):
             return
+        except OSError as error:
+            raise Unreadable(
+                reason(error),
+                place=Place(str(self.journals)),
+                remedy="Check its owner and permissions",
+            ) from None
         except OSError as error:
             raise Unreadable(
                 reason(error), place=Place(str(self.journals)), remedy="Check its permissions"

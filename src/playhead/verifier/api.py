@@ -84,7 +84,10 @@ def verify(
         strict=strict,
         progress=None if progress is None else lambda done: progress(min(done, total), total),
     )
-    return judge(str(target), str(file), seen, seen_heads, head)
+    name = os.fspath(target)
+    if folder is not None and os.sep not in name:
+        name = folder.name
+    return judge(name, str(file), seen, seen_heads, head)
 
 
 def _locate(word: str, root: Root) -> tuple[Path | None, Path]:
