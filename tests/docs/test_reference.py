@@ -32,10 +32,12 @@ def kinds_made(path: Path) -> Iterator[str]:
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
             if name in _MAKERS:
                 yield from texts(node.args[0])
-        elif isinstance(node, (ast.Yield, ast.Return)) and isinstance(node.value, ast.Tuple):
-            # oddities and names of breaks: the kind is the first of a tuple
-            if path.name in ("oddities.py", "chain.py"):
-                yield from texts(node.value.elts[0])
+        elif (
+            path.name in ("oddities.py", "chain.py")  # the kind is the first of a tuple
+            and isinstance(node, (ast.Yield, ast.Return))
+            and isinstance(node.value, ast.Tuple)
+        ):
+            yield from texts(node.value.elts[0])
 
 
 def rows(page: str) -> list[list[str]]:
