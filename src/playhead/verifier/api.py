@@ -85,7 +85,7 @@ def verify(
         progress=None if progress is None else lambda done: progress(min(done, total), total),
     )
     name = os.fspath(target)
-    if folder is not None and os.sep not in name:
+    if folder is not None and name == "@last":
         name = folder.name
     return judge(name, str(file), seen, seen_heads, head)
 
