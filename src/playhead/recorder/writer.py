@@ -6,7 +6,6 @@ normalises and redacts values, encodes prompts as deltas, commits to fields, and
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import secrets
@@ -102,11 +101,11 @@ class RunWriter:
         anchor = Anchor(folder)
         journal = Journal.open(folder, durability=options.durability, anchor=anchor)
         try:
-            secret = anchor.ring.run_secret(str(os.path.realpath(folder)), create=True)
             new = journal.next_seq == 0
             if fresh and not new:
                 raise UsageError(f"the run {name} is there", remedy="Use another run id")
             uid = secrets.token_hex(16) if new else (anchor.uid or "")
+            secret = anchor.ring.run_secret(uid, create=True) if uid else None
             writer = cls(root, journal, uid, secret or b"", options)
             if new:
                 anchor.start_commitments()

@@ -155,7 +155,7 @@ def judge(
         steps=seen.steps,
         findings=tuple(seen.findings),
         proven=tuple(_proven(seen, coverage)) if not failed else (),
-        unproven=tuple(_unproven(seen, coverage)),
+        unproven=tuple(_unproven(seen, coverage)) if not failed else (),
         covered=coverage.steps,
         suppressed=seen.suppressed,
         root=seen.root.hex(),

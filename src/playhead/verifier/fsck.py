@@ -8,7 +8,6 @@ Blobs that no row names are counted, not removed.
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from playhead.core.rows import BadRow, Row, decode_row
 from playhead.errors import Place, PlayheadError
 from playhead.formats.journal import to_step
 from playhead.store.cas import Cas
+from playhead.store.first import first_event
 from playhead.store.heads import HeadFiles
 from playhead.store.keys import KeyRing, state_dir
 from playhead.store.reader import journal_lines
@@ -74,7 +74,9 @@ class _Rederive:
         self._cas = root.cas
         self._folder = folder
         self._named = named
-        self._secret = ring.run_secret(str(os.path.realpath(folder)))
+        first = first_event(folder)
+        uid = None if first is None else first.payload.get("uid")
+        self._secret = ring.run_secret(uid) if isinstance(uid, str) and uid else None
         heads = HeadFiles(folder, ring.state).read(ring.trusted())
         signed = [seen.head for seen in heads if seen.head and seen.head.fields_root]
         self._signed = max(signed, key=lambda head: head.size, default=None)

@@ -1,0 +1,34 @@
+"""A root that was moved, and runs that go on there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import playhead
+from playhead.core.model import Verdict
+from playhead.store.root import Root
+from playhead.verifier.fsck import fsck
+
+
+def test_a_moved_run_that_goes_on_keeps_its_commitments(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for place in (old, new):
+        with playhead.record("agent", root=place, chat_id="chat-1") as run:
+            run.state("step", str(place))
+        if place is old:
+            old.rename(new)
+    (report,) = fsck(Root(new))
+    assert report.verdict is Verdict.VERIFIED, report.findings
+    assert not report.unproven
+
+
+def test_a_failed_report_claims_nothing(tmp_path: Path) -> None:
+    with playhead.record("agent", root=tmp_path) as run:
+        run.state("step", "value")
+    journal = Root(tmp_path).journal_dir(run.id) / "000000.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"value"', b'"other"', 1))
+    report = playhead.verify(run.id, root=Root(tmp_path))
+    assert report.verdict is Verdict.FAILED
+    assert (report.proven, report.unproven) == ((), ())
+    assert [f.kind for f in report.findings][0] == "step-hash-mismatch"
+    assert "raw-bytes-changed" not in [f.kind for f in report.findings]
