@@ -15,17 +15,15 @@ head with one kept outside (without that, a cut tail or a rewritten chain cannot
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 from playhead.core.model import GENESIS, JSON, Finding, Severity
 from playhead.core.oddities import oddities
+from playhead.core.quick import confirm
+from playhead.core.recent import Recent
 from playhead.core.rows import OVER_LIMIT, BadRow, Row, decode_row, missing_keys, shown, to_seq
 from playhead.errors import Place
-
-_WINDOW = 1024
-"""How many earlier rows are remembered to tell two writers from other damage."""
 
 _TORN_LINES = 16
 """Malformed lines at the end that may be a torn tail; more are damage of another kind."""
@@ -70,13 +68,11 @@ class ChainWalker:
         self.expected_seq = 0
         self.head = GENESIS
         self.steps = 0
-        self.rows_ok = 0
         self.errors = 0
         self.native = 0
         self.run_uid: str | None = None
-        self.last_good_end = 0
         self._tail: list[tuple[int, int, BadRow]] = []
-        self._recent: OrderedDict[int, tuple[str, str]] = OrderedDict()
+        self._recent = Recent()
         self._previous_self_consistent = True
 
     @property
@@ -112,9 +108,27 @@ class ChainWalker:
         self.expected_seq = number + 1  # type: ignore[operator]
         self.head = row.stored_hash
         self.steps += 1
-        self._remember(number, row)  # type: ignore[arg-type]
+        self._recent.add(number, row.stored_prev, row.stored_hash)  # type: ignore[arg-type]
         self._previous_self_consistent = good
         return row
+
+    def feed_sure(self, lines: Sequence[bytes]) -> list[str]:
+        """Take the leading lines in which `feed` would find nothing; returns their step hashes."""
+        hashes: list[str] = []
+        if not self._tail:
+            native = confirm(lines, self.head, self.expected_seq, hashes)
+            self._take(hashes, native)
+        return hashes
+
+    def _take(self, hashes: Sequence[str], native: int) -> None:
+        """Rows that `confirm` confirmed, by their step hashes."""
+        if hashes:
+            self._recent.add_linked(self.expected_seq, self.head, hashes)
+            self.expected_seq += len(hashes)
+            self.steps += len(hashes)
+            self.head = hashes[-1]
+            self.native += native
+            self._previous_self_consistent = True
 
     def feed_bad(self, line_no: int, offset: int, bad: BadRow) -> None:
         """A line that is no row, or could not even be held (too long)."""
@@ -143,12 +157,6 @@ class ChainWalker:
     def finish(self) -> None:
         """No more lines: malformed lines at the very end are a torn tail, not tampering."""
         self._flush_tail(interior=False)
-
-    def _remember(self, seq: int, row: Row) -> None:
-        recent = self._recent
-        recent[seq] = (row.stored_prev, row.stored_hash)
-        if len(recent) > _WINDOW:
-            recent.popitem(last=False)
 
     def _flush_tail(self, *, interior: bool) -> None:
         for line_no, offset, bad in self._tail:

@@ -23,6 +23,12 @@ def leaf_hash(data: bytes) -> bytes:
     return sha256(b"\x00" + data).digest()
 
 
+def leaf_hashes(rows: Sequence[bytes]) -> list[bytes]:
+    """`leaf_hash` of each: the hot path of verify."""
+    sha, prefix = sha256, b"\x00"
+    return [sha(prefix + data).digest() for data in rows]
+
+
 def node_hash(left: bytes, right: bytes) -> bytes:
     """The hash of an inner node."""
     return sha256(b"\x01" + left + right).digest()

@@ -15,8 +15,6 @@ in doubt goes the plain way, which also names the tolerated spelling.
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 import orjson
 
 from playhead.core.canonical import encode_step
@@ -33,6 +31,7 @@ from playhead.core.plain import (
     shown,
     to_seq,
 )
+from playhead.core.quick import ROW_KEYS, after_blobs, image_hash, spelled_alike
 
 __all__ = [
     "OVER_LIMIT",
@@ -49,23 +48,6 @@ __all__ = [
 
 _SORT = orjson.OPT_SORT_KEYS
 _dumps = orjson.dumps
-_KEYS = (
-    "blob_refs",
-    "input_hash",
-    "model",
-    "prev_hash",
-    "prompt",
-    "schema_version",
-    "seq",
-    "step_hash",
-    "tool_call",
-    "tool_result",
-    "ts",
-)
-_CUT = b',"schema_version":2,"seq":'
-_AFTER_SEQ = len(_CUT) + len(',"step_hash":""') + 64 + len(',"tool_call":')
-_TOOL_CALL = b',"tool_call":'
-_NO_BLOBS = len(b'{"blob_refs":[],')
 
 
 def decode_row(line: bytes) -> Row | BadRow | None:
@@ -86,14 +68,14 @@ def decode_row(line: bytes) -> Row | BadRow | None:
         if computed is not None and computed == obj["step_hash"]:
             return Row(obj, computed, obj["prev_hash"], obj["step_hash"], (), True)
     try:
-        if encode_step(obj).encode("ascii") == line:
+        if line.isascii() and encode_step(obj).encode("ascii") == line:
             computed = _sliced_hash(line, obj, False)
             if computed is not None and computed == obj["step_hash"]:
                 return Row(obj, computed, obj["prev_hash"], obj["step_hash"], (), True)
             return make_row(obj, ())
     except (RecursionError, ValueError):
         return plain_row(line)
-    if same and b"\x7f" not in text and _quick(obj, 0):
+    if same and b"\x7f" not in text and spelled_alike(obj):
         return make_row(obj, ("raw UTF-8",))
     return plain_row(line)
 
@@ -120,80 +102,21 @@ def _sliced_hash(line: bytes, obj: dict[str, JSON], check_spelling: bool) -> str
     the slice is wrong and holds the stored hash itself; it cannot hash to that hash, and the
     plain way decides. ``check_spelling`` asks for the float bounds of proof 1 as well.
     """
-    if tuple(obj) != _KEYS:
+    if tuple(obj) != ROW_KEYS:
         return None
     blobs, inp, model, prev, prompt, version, seq, stored, call, result, ts = obj.values()
     if (
         type(ts) is not float
         or type(seq) is not int
+        or type(version) is not int
         or version != 2
         or type(inp) is not str
         or type(prev) is not str
         or type(stored) is not str
-        or len(stored) != 64
-        or not (stored.isascii() and stored.isalnum())
         or not (prompt is None or type(prompt) is str)
         or not (model is None or type(model) is str)
     ):
         return None
-    start = _NO_BLOBS
-    if blobs != []:
-        start = _after_blobs(blobs)
-        if not start:
-            return None
-    if check_spelling and not (
-        1e-4 <= ts < 1e16
-        and (type(result) is str or result is None or _quick(result, 0))
-        and (call is None or _quick(call, 0))
-    ):
+    if check_spelling and not (1e-4 <= ts < 1e16 and spelled_alike(result) and spelled_alike(call)):
         return None
-    cut = line.rfind(_CUT, start)
-    if cut < 0:
-        return None
-    image = b"".join(
-        (
-            b"{",
-            line[start:cut],
-            _TOOL_CALL,
-            line[cut + _AFTER_SEQ + len(str(seq)) : line.rfind(b",")],
-            b"}",
-        )
-    )
-    return sha256(image).hexdigest()
-
-
-def _after_blobs(blobs: JSON) -> int:
-    """The offset behind ``blob_refs`` when every entry is a plain 64-character digest, else 0."""
-    if not isinstance(blobs, list):
-        return 0
-    for ref in blobs:
-        if type(ref) is not str or len(ref) != 64 or not (ref.isascii() and ref.isalnum()):
-            return 0
-    return _NO_BLOBS + 67 * len(blobs) - 1
-
-
-def _quick(value: JSON, depth: int) -> bool:
-    """True when orjson and Python's encoder write these values alike (ASCII, no DEL)."""
-    kind = type(value)
-    if kind is dict:
-        items: object = value.values()  # type: ignore[attr-defined]
-    elif kind is list:
-        items = value
-    elif kind is float:
-        return value == 0 or 1e-4 <= abs(value) < 1e16  # type: ignore[arg-type]
-    else:
-        return True
-    if depth > 200:
-        return False
-    for item in items:  # type: ignore[attr-defined]
-        kind = type(item)
-        if kind is str or kind is int or item is None or kind is bool:
-            continue
-        if not _quick(item, depth + 1):
-            return False
-    return True
-
-
-def spelled_alike(value: JSON) -> bool:
-    """True when orjson spells every number of ``value`` as Python does (text: see `_escaped`)."""
-    return type(value) is str or _quick(value, 0)
+    return image_hash(line, after_blobs(blobs), seq)

@@ -73,7 +73,8 @@ class Preparer:
 
     def _message(self, message: object) -> Prepared:
         try:
-            key = sha256(marshal.dumps(message, _MARSHAL)).digest()
+            # The stub names the types that marshal takes; any other raises ValueError.
+            key = sha256(marshal.dumps(message, _MARSHAL)).digest()  # type: ignore[arg-type]
         except ValueError:  # an object of the agent's own: it is prepared every time
             return self._fresh(message)
         found = self._seen.get(key)

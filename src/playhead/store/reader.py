@@ -20,6 +20,9 @@ BLOCK = 1 << 20
 Line = tuple[int, int, bytes | BadRow]
 """1-based line number, byte offset, and the line without its newline (or why it is none)."""
 
+Batch = tuple[int, int, list[bytes] | BadRow]
+"""Line number and offset of the first line, and lines that follow one another in the file."""
+
 
 def blocks_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[bytes]:
     """The bytes ``[start, end)`` of a file in blocks of 1 MiB."""
@@ -33,49 +36,78 @@ def blocks_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[bytes
         yield block
 
 
-def split_lines(
+def split_batches(
     blocks: Iterable[bytes], *, line_no: int = 1, offset: int = 0, limit: int = MAX_ROW
-) -> Iterator[Line]:
-    """Frame blocks into lines. A line over ``limit`` bytes is reported, not held."""
+) -> Iterator[Batch]:
+    """Frame blocks into lines, as many at a time as a block holds.
+
+    A line over ``limit`` bytes is reported, not held, in a batch of its own.
+    """
     carry = b""
     skipped = 0
+    returns = False
     for block in blocks:
-        parts = block.split(b"\n")
+        returns = b"\r" in block or (returns and b"\r" in carry)
+        lines = block.split(b"\n")
         if skipped:
-            skipped += len(parts[0]) + (len(parts) > 1)
-            if len(parts) == 1:
+            skipped += len(lines[0]) + (len(lines) > 1)
+            if len(lines) == 1:
                 continue
             yield line_no, offset, BadRow("too-long", f"a line of {skipped - 1} bytes")
             offset += skipped
             line_no += 1
             skipped = 0
-            del parts[0]
-            carry = parts.pop()
+            del lines[0]
         else:
-            parts[0] = carry + parts[0]
-            carry = parts.pop()
-        for line in parts:
-            if line.find(b"\r", 0, len(line) - 1) >= 0:
-                yield from _by_return(line, line_no, offset)
-            else:
-                yield line_no, offset, line
-            offset += len(line) + 1
-            line_no += 1
+            lines[0] = carry + lines[0]
+        carry = lines.pop()
+        if returns:
+            yield from _by_return(lines, line_no, offset)
+        elif lines:
+            yield line_no, offset, lines
+        offset += sum(map(len, lines)) + len(lines)
+        line_no += len(lines)
         if len(carry) > limit:
             skipped = len(carry)
             carry = b""
     if skipped:
         yield line_no, offset, BadRow("too-long", f"a line of {skipped} bytes")
     elif carry:
-        yield from _by_return(carry, line_no, offset)
+        yield from _by_return([carry], line_no, offset, last=True)
 
 
-def _by_return(line: bytes, line_no: int, offset: int) -> Iterator[Line]:
-    """A line holding CR: JSON never holds a raw one, so each piece is a row of its own."""
-    for piece in line.split(b"\r"):
-        if piece:
-            yield line_no, offset, piece
-        offset += len(piece) + 1
+def split_lines(
+    blocks: Iterable[bytes], *, line_no: int = 1, offset: int = 0, limit: int = MAX_ROW
+) -> Iterator[Line]:
+    """The lines of `split_batches` one by one."""
+    batches = split_batches(blocks, line_no=line_no, offset=offset, limit=limit)
+    for number, start, lines in batches:
+        at = start
+        if isinstance(lines, BadRow):
+            yield number, start, lines
+            continue
+        for line_number, line in enumerate(lines, number):
+            yield line_number, at, line
+            at += len(line) + 1
+
+
+def _by_return(
+    lines: list[bytes], line_no: int, offset: int, *, last: bool = False
+) -> Iterator[Batch]:
+    """Lines that may hold CR: JSON never holds a raw one, so each piece is a row of its own.
+
+    A CR at a line's end belongs to the newline, except at the ``last`` line, which has none.
+    """
+    for line in lines:
+        if not last and line.find(b"\r", 0, len(line) - 1) < 0:
+            yield line_no, offset, [line]
+            offset += len(line) + 1
+        else:
+            for piece in line.split(b"\r"):
+                if piece:
+                    yield line_no, offset, [piece]
+                offset += len(piece) + 1
+        line_no += 1
 
 
 def open_segment(folder: Path) -> tuple[int, bool]:
@@ -107,6 +139,11 @@ def journal_blocks(folder: Path) -> Iterator[bytes]:
 def journal_lines(folder: Path) -> Iterator[Line]:
     """Every line of the journal in ``folder``."""
     return split_lines(journal_blocks(folder))
+
+
+def journal_batches(folder: Path) -> Iterator[Batch]:
+    """Every line of the journal in ``folder``, many at a time."""
+    return split_batches(journal_blocks(folder))
 
 
 def segment_path(folder: Path) -> Path:

@@ -17,7 +17,6 @@ from playhead.errors import InvalidId, NotFound, Place, Unreadable, UsageError
 from playhead.formats.journal import SEALED, SEGMENT, check_run_id
 from playhead.store.cas import Cas
 from playhead.store.durable import reason
-from playhead.store.durable import reason
 
 DEFAULT = ".sdd"
 
@@ -59,10 +58,6 @@ class Root:
                 reason(error),
                 place=Place(str(self.journals)),
                 remedy="Check its owner and permissions",
-            ) from None
-        except OSError as error:
-            raise Unreadable(
-                reason(error), place=Place(str(self.journals)), remedy="Check its permissions"
             ) from None
         found = []
         for name in names:

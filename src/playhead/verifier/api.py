@@ -28,11 +28,11 @@ from playhead.store.durable import open_regular
 from playhead.store.heads import HeadFiles, SeenHead
 from playhead.store.keys import KeyRing, state_dir
 from playhead.store.reader import (
-    Line,
+    Batch,
     blocks_of,
-    journal_blocks,
+    journal_batches,
     segment_path,
-    split_lines,
+    split_batches,
 )
 from playhead.store.root import Root
 from playhead.verifier.heads import Coverage, check_expected, check_heads, no_head
@@ -69,10 +69,10 @@ def verify(
     ring = ring or KeyRing(state_dir())
     folder, file = _locate(os.fspath(target), root or Root())
     if folder is None:
-        lines: Iterable[Line] = _file_lines(file)
+        lines: Iterable[Batch] = _file_lines(file)
         seen_heads: list[SeenHead] = []
     else:
-        lines = split_lines(journal_blocks(folder))
+        lines = journal_batches(folder)
         seen_heads = HeadFiles(folder, ring.state).read([*ring.trusted(), *keys])
     total = os.lstat(file).st_size if os.path.lexists(file) else 0
     sizes = [found.head.size for found in seen_heads if found.head]
@@ -101,7 +101,7 @@ def _locate(word: str, root: Root) -> tuple[Path | None, Path]:
     return folder, segment_path(folder)
 
 
-def _file_lines(path: Path) -> Iterable[Line]:
+def _file_lines(path: Path) -> Iterable[Batch]:
     fd = open_regular(path)
     with open(fd, "rb", buffering=0):
         start = os.pread(fd, 512, 0)
@@ -111,7 +111,7 @@ def _file_lines(path: Path) -> Iterable[Line]:
                 f"{path}: {kind}, not a journal",
                 remedy="Give a run, a journal directory or a .jsonl file",
             )
-        yield from split_lines(blocks_of(fd))
+        yield from split_batches(blocks_of(fd))
 
 
 def _kind(start: bytes) -> str | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from playhead.core.merkle import Frontier
 from playhead.core.model import GENESIS, Finding
 from playhead.errors import Place
+from playhead.formats.head import Head
 from playhead.store.heads import SeenHead
 from playhead.verifier.walk import Gathered, note
 
@@ -40,6 +41,8 @@ def check_heads(
 ) -> Iterator[Finding]:
     """Findings from signed heads; ``coverage`` is filled with what they prove."""
     matched_inside = False
+    broken = seen.errors > 0
+    told: list[Head] = []
     for found in heads:
         place = Place(str(found.path))
         if found.head is None:
@@ -52,14 +55,18 @@ def check_heads(
             )
             continue
         head = found.head
+        if head in told:  # the copy outside the root says the same as the one inside
+            continue
         if head.size > seen.steps:
-            yield _shorter(seen, found, rolled_back=matched_inside, file=file)
+            told.append(head)
+            yield _shorter(seen, found, rolled_back=matched_inside and not broken, file=file)
             continue
         root, step_hash = seen.at[head.size] if head.size else (Frontier().root(), GENESIS)
         if step_hash == head.step_hash and root == head.root:
             matched_inside = matched_inside or found.where == "inside"
             _cover(coverage, found)
-        elif step_hash == head.step_hash and not seen.errors:
+        elif step_hash == head.step_hash and not broken:
+            told.append(head)
             yield Finding(
                 "raw-bytes-changed",
                 "error",
@@ -69,7 +76,8 @@ def check_heads(
                 _COPY,
             )
         else:
-            yield _other_chain(seen, found, file)
+            told.append(head)
+            yield _other_chain(found, file, broken=broken)
 
 
 def _cover(coverage: Coverage, found: SeenHead) -> None:
@@ -85,7 +93,7 @@ def _cover(coverage: Coverage, found: SeenHead) -> None:
 def _shorter(seen: Gathered, found: SeenHead, *, rolled_back: bool, file: str) -> Finding:
     assert found.head is not None
     gone = found.head.size - seen.steps
-    if rolled_back and found.where == "outside" and seen.errors == 0:
+    if rolled_back and found.where == "outside":
         return Finding(
             "rollback",
             "error",
@@ -104,10 +112,10 @@ def _shorter(seen: Gathered, found: SeenHead, *, rolled_back: bool, file: str) -
     )
 
 
-def _other_chain(seen: Gathered, found: SeenHead, file: str) -> Finding:
+def _other_chain(found: SeenHead, file: str, *, broken: bool) -> Finding:
     assert found.head is not None
     size = found.head.size
-    if seen.errors:
+    if broken:
         return Finding(
             "head-mismatch",
             "error",

@@ -1,33 +1,37 @@
 """One walk over a journal that gathers what the verdict needs, in flat memory.
 
-The walk feeds the one chain walker and keeps a Merkle frontier over the raw rows. At each
-size that a signed head names it notes the root and the step hash, so that the heads can be
-compared afterwards without a second pass.
+The walk feeds the one chain walker and keeps a Merkle frontier over the raw rows, when a
+signed head is there to compare with. At each size that a head names it notes the root and the
+step hash, so that the heads can be compared afterwards without a second pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 
 from playhead.core.chain import ChainWalker
-from playhead.core.merkle import Frontier
+from playhead.core.merkle import Frontier, leaf_hashes
 from playhead.core.model import Finding
 from playhead.core.rows import BadRow
 from playhead.errors import CheckFailed, Place
-from playhead.store.reader import Line
+from playhead.store.reader import Batch
 
 CAP = 1000
 """Findings kept; the rest are counted."""
-_BATCH = 2048
+_LEAVES = 2048
+_AT_ONCE = 2048
+_DOUBTS = 64
 
 Progress = Callable[[int], None]
 
 
 @dataclass(slots=True)
 class Gathered:
-    """What one walk saw. ``at`` maps a size to (root, step hash) there."""
+    """What one walk saw. ``at`` maps a size to (root, step hash) there.
+
+    ``root`` is empty when no size was asked for: no head is there to compare it with.
+    """
 
     steps: int = 0
     head: str = ""
@@ -53,7 +57,7 @@ class Gathered:
 
 
 def gather(
-    lines: Iterable[Line],
+    batches: Iterable[Batch],
     *,
     file: str,
     sizes: Iterable[int] = (),
@@ -61,41 +65,96 @@ def gather(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> Gathered:
-    """Walk ``lines``; ``sizes`` are row counts at which root and step hash are noted.
+    """Walk ``batches``; ``sizes`` are row counts at which root and step hash are noted.
 
-    ``progress`` is called with the byte offset reached, about every 2,000 rows.
+    ``progress`` is called with the byte offset reached, about every megabyte.
     """
     seen = Gathered()
     walker = ChainWalker(seen.add, file=file, strict=strict)
-    tree = Frontier()
-    stops = set(sizes)
-    leaves: list[bytes] = []
-    feed = walker.feed
+    notes = _Notes(seen, sizes, expected_head)
     try:
-        for line_no, offset, line in lines:
-            if isinstance(line, BadRow):
-                walker.feed_bad(line_no, offset, line)
-                continue
-            row = feed(line_no, line, offset)
-            if row is None:
-                continue
-            leaves.append(sha256(b"\0" + line).digest())
-            if row.stored_hash == expected_head:
-                seen.expected_at = walker.steps
-            if len(leaves) >= _BATCH or walker.steps in stops:
-                tree.extend(leaves)
-                leaves.clear()
-                if walker.steps in stops:
-                    seen.at[walker.steps] = (tree.root(), walker.head)
-                if progress is not None:
-                    progress(offset)
+        for batch in batches:
+            _feed(walker, batch, notes)
+            if progress is not None:
+                progress(batch[1])
     except CheckFailed as error:
         seen.add(Finding("sealed-frame", "error", error.what, error.place, error.remedy))
     walker.finish()
-    tree.extend(leaves)
     seen.steps, seen.head, seen.native = walker.steps, walker.head, walker.native
-    seen.root, seen.run_uid = tree.root(), walker.run_uid
+    seen.root, seen.run_uid = notes.root(), walker.run_uid
     return seen
+
+
+def _feed(walker: ChainWalker, batch: Batch, notes: _Notes) -> None:
+    """Feed the lines of a batch: sure rows many at a time, rows in doubt one by one.
+
+    After a line in doubt more and more are fed one by one, so that a file whose rows all have
+    a tolerated spelling is not parsed twice.
+    """
+    line_no, offset, lines = batch
+    if isinstance(lines, BadRow):
+        walker.feed_bad(line_no, offset, lines)
+        return
+    at, doubts = 0, 1
+    while at < len(lines):
+        some = lines[at : at + _AT_ONCE]
+        hashes = walker.feed_sure(some)
+        sure = len(hashes)
+        if sure:
+            notes.rows(notes.leaves(some[:sure]), hashes)
+            offset += sum(map(len, some[:sure])) + sure
+            doubts = 1
+        for number, line in enumerate(some[sure : sure + doubts], line_no + at + sure):
+            row = walker.feed(number, line, offset)
+            if row is not None:
+                notes.rows(notes.leaves((line,)), (row.stored_hash,))
+            offset += len(line) + 1
+        at += min(sure + doubts, len(some))
+        doubts = min(2 * doubts, _DOUBTS)
+
+
+class _Notes:
+    """Writes down root and step hash at the sizes asked for, and where the given head stood."""
+
+    def __init__(self, seen: Gathered, sizes: Iterable[int], expected: str | None) -> None:
+        self._seen = seen
+        self._sizes = sorted(set(sizes), reverse=True)
+        self._expected = expected
+        self._tree = Frontier() if self._sizes else None
+        self._waiting: list[bytes] = []
+        self._size = 0
+
+    def leaves(self, lines: Sequence[bytes]) -> list[bytes]:
+        """The leaf hashes of rows; none when no tree is kept."""
+        return [] if self._tree is None else leaf_hashes(lines)
+
+    def rows(self, leaves: Sequence[bytes], hashes: Sequence[str]) -> None:
+        """The next rows, by their leaf hashes and the step hashes that they store."""
+        if self._expected is not None and self._expected in hashes:
+            last = max(at for at, stored in enumerate(hashes, 1) if stored == self._expected)
+            self._seen.expected_at = self._size + last
+        done = 0
+        while self._sizes and self._sizes[-1] <= self._size + len(hashes):
+            size = self._sizes.pop()
+            if size > self._size:
+                upto = size - self._size
+                self._waiting += leaves[done:upto]
+                self._seen.at[size] = (self.root(), hashes[upto - 1])
+                done = upto
+        self._waiting += leaves[done:]
+        self._size += len(hashes)
+        if len(self._waiting) >= _LEAVES:
+            self._drain()
+
+    def _drain(self) -> None:
+        if self._tree is not None:
+            self._tree.extend(self._waiting)
+        self._waiting.clear()
+
+    def root(self) -> bytes:
+        """The root so far; empty when no tree is kept."""
+        self._drain()
+        return b"" if self._tree is None else self._tree.root()
 
 
 def note(kind: str, what: str, remedy: str = "", file: str | None = None) -> Finding:
