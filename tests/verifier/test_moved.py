@@ -30,5 +30,5 @@ def test_a_failed_report_claims_nothing(tmp_path: Path) -> None:
     report = playhead.verify(run.id, root=Root(tmp_path))
     assert report.verdict is Verdict.FAILED
     assert (report.proven, report.unproven) == ((), ())
-    assert [f.kind for f in report.findings][0] == "step-hash-mismatch"
+    assert report.findings[0].kind == "step-hash-mismatch"
     assert "raw-bytes-changed" not in [f.kind for f in report.findings]

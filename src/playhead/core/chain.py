@@ -117,11 +117,15 @@ class ChainWalker:
         hashes: list[str] = []
         if not self._tail:
             native = confirm(lines, self.head, self.expected_seq, hashes)
-            self._take(hashes, native)
+            self.take(hashes, native)
         return hashes
 
-    def _take(self, hashes: Sequence[str], native: int) -> None:
-        """Rows that `confirm` confirmed, by their step hashes."""
+    def follows(self, seq: int, prev: str) -> bool:
+        """True when rows confirmed from ``seq`` behind ``prev`` on go on with this chain."""
+        return seq == self.expected_seq and prev == self.head and not self._tail
+
+    def take(self, hashes: Sequence[str], native: int) -> None:
+        """Take rows that `confirm` confirmed and that follow, by their step hashes."""
         if hashes:
             self._recent.add_linked(self.expected_seq, self.head, hashes)
             self.expected_seq += len(hashes)

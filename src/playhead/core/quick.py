@@ -48,6 +48,9 @@ _TOOL_CALL = b',"tool_call":'
 _AFTER_SEQ = len(_CUT) + len(',"step_hash":""') + 64 + len(_TOOL_CALL)
 _NO_BLOBS = len(b'{"blob_refs":[],')
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_BEYOND_ASCII = re.compile(rb"(?!00[0-7])[0-9a-f]{4}")
+_FEW = 20
+"""Escapes up to which it is cheaper to look at each."""
 _NOT_CAPITAL_HEX = bytes(code for code in range(256) if code not in b"ABCDEF")
 _STARTS = ("run.started", "run.forked")
 _LOOK_AHEAD = 32
@@ -109,7 +112,11 @@ def confirm(lines: Sequence[bytes], prev: str, seq: int, hashes: list[str]) -> i
                 if call["event"] in _STARTS or call.get("seq") != seq:
                     break
                 native += 1
-        if text is not line and (_veiled(call) or _veiled(result)):
+        if (
+            text is not line
+            and text.find(b"?", text.find(_CUT)) >= 0
+            and (_veiled(call) or _veiled(result))
+        ):
             break
         if image_hash(line, after_blobs(blobs), seq) != stored:
             break
@@ -136,7 +143,27 @@ def without_escapes(line: bytes) -> bytes:
     r"""``line`` with ``?`` for each ``\uXXXX``; empty when one is not as Python writes it.
 
     Python writes every character beyond ASCII so, with small digits (a pair of surrogates as
-    two). ``raw_unicode_escape`` reads these escapes and no others, and keeps ``\\u`` apart.
+    two). A backslash before the escape may be an escaped backslash before a plain ``u``: then
+    the line is in doubt.
+    """
+    parts = line.split(b"\\u")
+    if len(parts) > _FEW:
+        return _without_many(line)
+    before = parts[0]
+    out = [before]
+    is_escape = _BEYOND_ASCII.match
+    for part in parts[1:]:
+        if before[-1:] == b"\\" or is_escape(part) is None:
+            return b""
+        out.append(part[4:])
+        before = part
+    return b"?".join(out)
+
+
+def _without_many(line: bytes) -> bytes:
+    r"""`without_escapes` at one price, however many there are.
+
+    ``raw_unicode_escape`` reads these escapes and no others, and keeps ``\\u`` apart.
     Each shortens the line by five; an escape of eight digits or for an ASCII character would
     break that sum. A capital digit goes with its escape and is missed in the count of A to F.
     """

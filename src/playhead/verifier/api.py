@@ -30,12 +30,12 @@ from playhead.store.keys import KeyRing, state_dir
 from playhead.store.reader import (
     Batch,
     blocks_of,
-    journal_batches,
     segment_path,
     split_batches,
 )
 from playhead.store.root import Root
 from playhead.verifier.heads import Coverage, check_expected, check_heads, no_head
+from playhead.verifier.pieces import Confirmed, journal_pieces
 from playhead.verifier.walk import Gathered, gather
 
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
@@ -68,14 +68,14 @@ def verify(
         raise UsageError("the given head is not 64 lower hex characters")
     ring = ring or KeyRing(state_dir())
     folder, file = _locate(os.fspath(target), root or Root())
-    if folder is None:
-        lines: Iterable[Batch] = _file_lines(file)
-        seen_heads: list[SeenHead] = []
-    else:
-        lines = journal_batches(folder)
+    lines: Iterable[Batch | Confirmed] = _file_lines(file)
+    seen_heads: list[SeenHead] = []
+    if folder is not None:
         seen_heads = HeadFiles(folder, ring.state).read([*ring.trusted(), *keys])
     total = os.lstat(file).st_size if os.path.lexists(file) else 0
     sizes = [found.head.size for found in seen_heads if found.head]
+    if folder is not None:
+        lines = journal_pieces(folder, leaves=bool(sizes))
     seen = gather(
         lines,
         file=str(file),

@@ -9,8 +9,9 @@ from pathlib import Path
 from playhead.core.model import GENESIS, Report, Step
 from playhead.core.rows import BadRow, Row, decode_row
 from playhead.formats.journal import to_step
-from playhead.store.reader import journal_batches, journal_lines, segment_path
+from playhead.store.reader import journal_lines, segment_path
 from playhead.verifier.api import judge
+from playhead.verifier.pieces import journal_pieces
 from playhead.verifier.walk import gather
 
 
@@ -28,7 +29,7 @@ class JournalReader:
         """
         file = str(segment_path(self.folder))
         exists = os.path.lexists(file)
-        lines = journal_batches(self.folder) if exists else iter(())
+        lines = journal_pieces(self.folder, leaves=False) if exists else iter(())
         seen = gather(lines, file=file, expected_head=expected_head, strict=strict)
         if not seen.steps:
             seen.head = seen.head or GENESIS

@@ -16,6 +16,7 @@ from playhead.core.model import Finding
 from playhead.core.rows import BadRow
 from playhead.errors import CheckFailed, Place
 from playhead.store.reader import Batch
+from playhead.verifier.pieces import Confirmed
 
 CAP = 1000
 """Findings kept; the rest are counted."""
@@ -57,7 +58,7 @@ class Gathered:
 
 
 def gather(
-    batches: Iterable[Batch],
+    batches: Iterable[Batch | Confirmed],
     *,
     file: str,
     sizes: Iterable[int] = (),
@@ -74,9 +75,19 @@ def gather(
     notes = _Notes(seen, sizes, expected_head)
     try:
         for batch in batches:
-            _feed(walker, batch, notes)
+            if isinstance(batch, Confirmed):
+                if walker.follows(batch.seq, batch.prev):
+                    walker.take(batch.hashes, batch.native)
+                    notes.rows(batch.leaves, batch.hashes)
+                else:
+                    for part in batch.again():
+                        _feed(walker, part, notes)
+                offset = batch.span[0]
+            else:
+                _feed(walker, batch, notes)
+                offset = batch[1]
             if progress is not None:
-                progress(batch[1])
+                progress(offset)
     except CheckFailed as error:
         seen.add(Finding("sealed-frame", "error", error.what, error.place, error.remedy))
     walker.finish()
