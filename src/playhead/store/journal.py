@@ -15,19 +15,15 @@ the lock names its owner's pid; a forked child may not append with the parent's 
 
 from __future__ import annotations
 
-import math
 import os
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
 from playhead.core.model import GENESIS, JSON, Step
-from playhead.core.values import require_plain
 from playhead.errors import (
-    JournalBroken,
     JournalClosed,
     JournalError,
     UsageError,
@@ -36,7 +32,8 @@ from playhead.errors import (
 from playhead.formats.journal import LOCK, MAX_ROW, SEALED, SEGMENT, encode_row
 from playhead.store.anchor import Anchor
 from playhead.store.durable import DISK, AppendFile, Disk, FileLock, ensure_dir
-from playhead.store.recovery import Recovered, digest_of, recover
+from playhead.store.opening import recovered, require_fields, stamp_of
+from playhead.store.recovery import Recovered, digest_of
 from playhead.store.signer import Signer
 from playhead.store.syncer import Syncer
 from playhead.store.torn import cut_torn_tail
@@ -65,8 +62,7 @@ class Journal:
         self._pid = os.getpid()
         self._closed = False
         path = folder / SEGMENT
-        fresh = not path.exists() or path.stat().st_size == 0
-        state = None if fresh and not _signed(anchor) else recover(_made(path), anchor)
+        state = recovered(folder, anchor)
         self._file = AppendFile(path, disk)
         self.next_seq = 0
         self.head = GENESIS
@@ -146,13 +142,9 @@ class Journal:
             WriteFailed: the disk refused; the step is not in the chain.
             JournalClosed: after ``close``.
         """
-        if type(input_hash) is not str:
-            raise ValueRefused(f"/input_hash: {type(input_hash).__name__} is not a string")
-        for name, value in (("model", model), ("prompt", prompt), ("effort", effort)):
-            require_plain(value, "/" + name)
-        require_plain(tool_call, "/tool_call")
-        require_plain(tool_result, "/tool_result")
-        require_plain(tuple(blob_refs), "/blob_refs")
+        texts = {"model": model, "prompt": prompt, "effort": effort}
+        values = {"tool_call": tool_call, "tool_result": tool_result}
+        require_fields(input_hash, texts, values, blob_refs)
         return self.append_normal(
             input_hash=input_hash,
             model=model,
@@ -183,7 +175,7 @@ class Journal:
         Raises:
             WriteFailed, JournalClosed: as `append`.
         """
-        stamp = _stamp(ts)
+        stamp = stamp_of(ts)
         self._check_process()
         with self.lock:
             self._check_open()
@@ -204,20 +196,8 @@ class Journal:
                 raise ValueRefused(f"a row of {len(line)} bytes; readers take {MAX_ROW}")
             self._write(line, step_hash, commitment)
             self._settle()
-        return Step(
-            seq=seq,
-            prev_hash=prev,
-            input_hash=input_hash,
-            step_hash=step_hash,
-            model=model,
-            prompt=prompt,
-            tool_call=tool_call,
-            tool_result=tool_result,
-            effort=effort,
-            ts=stamp,
-            blob_refs=tuple(blob_refs),
-            schema_version=2,
-        )
+        content = (model, prompt, tool_call, tool_result, effort)
+        return Step(seq, prev, input_hash, step_hash, *content, stamp, tuple(blob_refs), 2)
 
     def _write(self, line: bytes, step_hash: str, commitment: bytes | None) -> None:
         """The row onto the disk, then the head onto the row: both, or neither.
@@ -316,30 +296,3 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _stamp(ts: float | None) -> float:
-    """Epoch seconds of a row; JSON has no other numbers than finite ones.
-
-    Raises:
-        ValueRefused: ``ts`` is not a finite number.
-    """
-    if ts is None:
-        return time.time()
-    try:
-        stamp = float(ts)
-    except (TypeError, ValueError, OverflowError):
-        stamp = math.nan
-    if not math.isfinite(stamp):
-        raise ValueRefused("/ts: not a finite number")
-    return stamp
-
-
-def _signed(anchor: Anchor) -> bool:
-    return any(seen.head for seen in anchor.files.read(anchor.ring.trusted()))
-
-
-def _made(path: Path) -> Path:
-    if not path.exists():
-        raise JournalBroken("the journal is gone, a signed head of it is here")
-    return path.parent
