@@ -146,7 +146,7 @@ def without_escapes(line: bytes) -> bytes:
     two). A backslash before the escape may be an escaped backslash before a plain ``u``: then
     the line is in doubt.
     """
-    parts = line.split(b"\\u")
+    parts = line.split(b"\\u", _FEW + 1)
     if len(parts) > _FEW:
         return _without_many(line)
     before = parts[0]
