@@ -102,3 +102,26 @@ def test_a_helper_that_lies_changes_no_verdict(
 
 def test_a_small_file_is_not_worth_a_helper() -> None:
     assert helpers_for(1 << 20) == 0
+
+
+def test_lines_are_counted_by_newlines_where_a_piece_ends_in_returns(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    damaged = ROWS[4].replace(b"p 4", b"p 5")
+    data = b"\n".join([*ROWS[:2], b"\r\r", *ROWS[2:4], damaged, *ROWS[5:], b""])
+    path.write_bytes(data)
+    piece = data.index(b"\r\r") + 1
+    assert walked(path, 1, piece, ()) == walked(path, 0, piece, ())
+
+
+def test_a_piece_of_one_enormous_line_is_left_to_the_walk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from playhead.verifier import pieces as module
+
+    path = tmp_path / "journal"
+    path.write_bytes(b"\n".join(ROWS) + b"\n")
+    monkeypatch.setattr(module, "_WIDEST", 1000)
+    fd = os.open(path, os.O_RDONLY)
+    found = list(pieces(fd, leaves=False, helpers=1, piece=2000))
+    os.close(fd)
+    assert not any(isinstance(part, module.Confirmed) for part in found)

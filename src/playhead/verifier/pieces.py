@@ -38,7 +38,10 @@ LARGE = 24 << 20
 """Bytes from which on helpers are worth their start."""
 _MOST = 3
 _LOOK = 1 << 16
+_WIDEST = 2 * PIECE
+"""A piece with a longer line than this is walked in blocks, never held whole."""
 _HEADER = struct.Struct("<QQQ")  # rows, seq of the first, native events; rows 0: in doubt
+_DOUBT = _HEADER.pack(0, 0, 0)
 
 Span = tuple[int, int]
 """First byte of a piece and the byte behind it."""
@@ -109,9 +112,22 @@ def pieces(
                 yield found
                 line_no += len(found.hashes)
                 continue
-            for batch in split_batches(blocks_of(fd, *span), line_no=line_no, offset=span[0]):
-                yield batch
-                line_no = batch[0] + (len(batch[2]) if isinstance(batch[2], list) else 1)
+            blocks = _Counted(blocks_of(fd, *span))
+            yield from split_batches(blocks, line_no=line_no, offset=span[0])
+            line_no += blocks.newlines
+
+
+class _Counted:
+    """Blocks passed on, and how many newlines were in them."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self.newlines = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self._blocks:
+            self.newlines += block.count(b"\n")
+            yield block
 
 
 def _spans(fd: int, size: int, piece: int) -> list[Span]:
@@ -167,8 +183,11 @@ def _helper(fd: int, spans: list[Span], leaves: bool, writing: int) -> None:
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         with open(writing, "wb") as pipe:
-            for span in spans:
-                _confirm(b"".join(blocks_of(fd, *span)), leaves, pipe)
+            for start, end in spans:
+                if end - start > _WIDEST:
+                    pipe.write(_DOUBT)
+                else:
+                    _confirm(b"".join(blocks_of(fd, start, end)), leaves, pipe)
                 pipe.flush()
     finally:
         os._exit(0)
@@ -181,7 +200,7 @@ def _confirm(data: bytes, leaves: bool, pipe: BinaryIO) -> None:
     prev, seq = _link(rows[0])
     native = confirm(rows, prev, seq, hashes) if prev else 0
     if len(hashes) != len(rows):
-        pipe.write(_HEADER.pack(0, 0, 0))
+        pipe.write(_DOUBT)
         return
     pipe.write(_HEADER.pack(len(rows), seq, native))
     pipe.write(prev.encode("ascii"))
