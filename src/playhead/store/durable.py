@@ -56,13 +56,18 @@ def ensure_dir(path: Path, mode: int = 0o700) -> None:
     """Make ``path`` and its parents, owner-only.
 
     Raises:
-        Unreadable: something that is not a directory is in the way.
+        Unreadable: something that is not a directory is in the way, or no permission.
+        WriteFailed: the disk has no room for it.
     """
     try:
         os.makedirs(path, mode=mode, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise Unreadable(
             "not a directory", place=Place(str(path)), remedy="Move it away, or use another --root"
+        ) from None
+    except PermissionError as error:
+        raise Unreadable(
+            reason(error), place=Place(str(path)), remedy="Check its owner and permissions"
         ) from None
     except OSError as error:
         raise WriteFailed(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from playhead.core.model import GENESIS, Report, Step
 from playhead.core.rows import BadRow, Row, decode_row
+from playhead.errors import NotFound
 from playhead.formats.journal import to_step
-from playhead.store.reader import journal_lines, segment_path
+from playhead.store.reader import Batch, journal_lines, open_segment, segment_path
 from playhead.verifier.api import judge
-from playhead.verifier.pieces import journal_pieces
+from playhead.verifier.pieces import Confirmed, journal_pieces
 from playhead.verifier.walk import gather
 
 
@@ -26,10 +27,16 @@ class JournalReader:
 
         Signed heads are left out: this is what anybody with the file alone can check. Use
         `playhead.verify` for a verdict against them. A missing journal is an empty chain.
+
+        Raises:
+            Unreadable: a link, a directory, no permission.
         """
         file = str(segment_path(self.folder))
-        exists = os.path.lexists(file)
-        lines = journal_pieces(self.folder, leaves=False) if exists else iter(())
+        try:
+            os.close(open_segment(self.folder)[0])
+            lines: Iterable[Batch | Confirmed] = journal_pieces(self.folder, leaves=False)
+        except NotFound:
+            lines = ()
         seen = gather(lines, file=file, expected_head=expected_head, strict=strict)
         if not seen.steps:
             seen.head = seen.head or GENESIS
