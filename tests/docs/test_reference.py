@@ -33,7 +33,7 @@ def kinds_made(path: Path) -> Iterator[str]:
             if name in _MAKERS:
                 yield from texts(node.args[0])
         elif (
-            path.name in ("oddities.py", "chain.py")  # the kind is the first of a tuple
+            path.name in ("oddities.py", "breaks.py")  # the kind is the first of a tuple
             and isinstance(node, (ast.Yield, ast.Return))
             and isinstance(node.value, ast.Tuple)
         ):

@@ -16,8 +16,8 @@ head with one kept outside (without that, a cut tail or a rewritten chain cannot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 
+from playhead.core.breaks import Here, break_name, envelope_of, event_id
 from playhead.core.model import GENESIS, JSON, Finding, Severity
 from playhead.core.oddities import oddities
 from playhead.core.quick import confirm
@@ -25,33 +25,22 @@ from playhead.core.recent import Recent
 from playhead.core.rows import OVER_LIMIT, BadRow, Row, decode_row, missing_keys, shown, to_seq
 from playhead.errors import Place
 
+__all__ = ["CAP", "ChainWalker", "envelope_of", "event_id"]
+
+CAP = 1000
+"""Findings that are made; further ones are only counted, where the caller counts."""
+
 _TORN_LINES = 16
 """Malformed lines at the end that may be a torn tail; more are damage of another kind."""
 
 MOVE_ASIDE = "Keep the file for inspection and take the run from a copy that verifies"
 
 
-def event_id(run_uid: str, seq: int) -> str:
-    """The id of a native row for which the caller gave none: bound to its run and place.
-
-    A row moved in from another run therefore carries an id that does not belong here
-    (docs/reference/formats/envelope.md, "id").
-    """
-    return sha256(f"{run_uid}:{seq}".encode()).hexdigest()[:16]
-
-
-def envelope_of(obj: dict[str, JSON]) -> dict[str, JSON] | None:
-    """The native envelope of a row, or None for a row playhead did not write."""
-    call = obj.get("tool_call")
-    if isinstance(call, dict) and call.get("v") == 1 and isinstance(call.get("event"), str):
-        return call
-    return None
-
-
 class ChainWalker:
     """Feed it every line in order; ask it for the head and what it saw.
 
-    ``on_finding`` receives each finding as it is made. ``steps`` counts JSON objects, ``head``
+    ``on_finding`` receives each finding as it is made; with ``count`` the first `CAP` only, and
+    ``count`` the severity of each further one. ``steps`` counts JSON objects, ``head``
     is the last stored hash, ``clean`` is True while no error was seen.
     """
 
@@ -61,8 +50,11 @@ class ChainWalker:
         *,
         file: str | None = None,
         strict: bool = False,
+        count: Callable[[Severity], None] | None = None,
     ) -> None:
         self._emit = on_finding
+        self._count = count
+        self._said = 0
         self._file = file
         self._strict = strict
         self.expected_seq = 0
@@ -197,6 +189,10 @@ class ChainWalker:
     ) -> None:
         if severity == "error":
             self.errors += 1
+        self._said += 1
+        if self._said > CAP and self._count is not None:
+            self._count(severity)
+            return
         byte = offset if offset >= 0 else None
         self._emit(Finding(kind, severity, what, Place(self._file, line, byte, step), remedy))
 
@@ -216,7 +212,16 @@ class ChainWalker:
         linked = row.stored_prev == self.head
         good = row.computed == row.stored_hash
         if number != self.expected_seq or not linked:
-            kind, what = self._break_name(row, number, linked=linked, good=good)
+            here = Here(
+                expected=self.expected_seq,
+                head=self.head,
+                steps=self.steps,
+                native=self.native > 0,
+                run_uid=self.run_uid,
+                previous_good=self._previous_self_consistent,
+                earlier=self._recent.get(number),
+            )
+            kind, what = break_name(here, row, number, linked=linked, good=good)
             self._say(kind, what, line_no, offset, number, MOVE_ASIDE)
         if not good:
             self._say(
@@ -231,51 +236,6 @@ class ChainWalker:
         lacks = missing_keys(row.obj)
         if "step_hash" in lacks:
             self._say("no-step-hash", "it has no step_hash", line_no, offset, number, MOVE_ASIDE)
-
-    def _break_name(self, row: Row, seq: int, *, linked: bool, good: bool) -> tuple[str, str]:
-        """Tell the ways a chain can break apart by name."""
-        expected = self.expected_seq
-        prev = row.stored_prev[:16]
-        if linked:
-            return "seq-mismatch", f"seq {seq} where {expected} follows; seq is not hashed"
-        earlier = self._recent.get(seq)
-        if seq < expected and earlier is not None:
-            if earlier[1] == row.stored_hash:
-                return "duplicate-row", f"step {seq} is here a second time"
-            if earlier[0] == row.stored_prev:
-                return (
-                    "two-writers",
-                    f"two writers forked the chain at seq {seq}: both rows follow {prev}...",
-                )
-        if self.steps == 0:
-            return "cut-head", f"the first row is step {seq} and follows {prev}...; rows are gone"
-        if seq > expected:
-            count = seq - expected
-            return "missing-rows", f"{count} row(s) before step {seq} are gone ({prev}... unknown)"
-        if seq == expected and good and self._is_foreign(row, seq):
-            return "splice", f"step {seq} follows {prev}..., a row of another run"
-        if seq == expected and not self._previous_self_consistent:
-            return "prev-hash-mismatch", f"it follows {prev}..., not the hash the row before stores"
-        if seq == expected and good:
-            return (
-                "chain-break",
-                f"it follows {prev}..., not {self.head[:16]}...: the rows before were replaced, "
-                "or this one comes from elsewhere",
-            )
-        return "prev-hash-mismatch", f"it follows {prev}..., expected {self.head[:16]}..."
-
-    def _is_foreign(self, row: Row, seq: int) -> bool:
-        """True when the row carries proof that it was recorded in another run."""
-        envelope = envelope_of(row.obj)
-        if self.native and envelope is None:
-            return True
-        if envelope is None or self.run_uid is None:
-            return False
-        if envelope.get("event") in ("run.started", "run.forked"):
-            return True
-        given = envelope.get("id")
-        derived = isinstance(given, str) and len(given) == 16
-        return derived and given != event_id(self.run_uid, seq)
 
     def _envelope(
         self, line_no: int, offset: int, obj: dict[str, JSON], call: dict[str, JSON]

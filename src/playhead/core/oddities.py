@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from playhead.core.model import JSON
+from playhead.core.quick import ROW_KEYS
 from playhead.core.rows import Row, shown, to_seq
 
 _KNOWN = frozenset(
@@ -31,6 +32,8 @@ def oddities(row: Row) -> Iterator[tuple[str, str, str]]:
             yield "spelling", spelling, _HOLDS
     obj = row.obj
     seq = obj.get("seq", -1)
+    if tuple(obj) == ROW_KEYS and type(seq) is int and obj["blob_refs"] == []:
+        return
     if type(seq) is not int and to_seq(seq) is not None:
         yield "seq-type", f"seq is written {shown(seq, 40)} and read as {to_seq(seq)}", _OUTSIDE
     unknown = sorted(set(obj) - _KNOWN)

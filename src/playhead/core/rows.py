@@ -15,6 +15,9 @@ in doubt goes the plain way, which also names the tolerated spelling.
 
 from __future__ import annotations
 
+from hashlib import sha256
+from json.encoder import encode_basestring_ascii as _text
+
 import orjson
 
 from playhead.core.canonical import encode_step
@@ -76,8 +79,29 @@ def decode_row(line: bytes) -> Row | BadRow | None:
     except (RecursionError, ValueError):
         return plain_row(line)
     if same and b"\x7f" not in text and spelled_alike(obj):
+        computed = _parts_hash(obj)
+        if computed is not None:
+            return Row(obj, computed, obj["prev_hash"], obj["step_hash"], ("raw UTF-8",))
         return make_row(obj, ("raw UTF-8",))
     return plain_row(line)
+
+
+def _parts_hash(obj: dict[str, JSON]) -> str | None:
+    """The step hash of a standard row, each text escaped by itself; None for another row."""
+    if tuple(obj) != ROW_KEYS:
+        return None
+    _, given, model, prev, prompt, _, _, stored, call, result, _ = obj.values()
+    if not (type(given) is str and type(prev) is str and type(stored) is str):
+        return None
+    image = (
+        f'{{"input_hash":{_text(given)},"model":{_part(model)},"prev_hash":{_text(prev)},'
+        f'"prompt":{_part(prompt)},"tool_call":{_part(call)},"tool_result":{_part(result)}}}'
+    )
+    return sha256(image.encode("ascii")).hexdigest()
+
+
+def _part(value: JSON) -> str:
+    return _text(value) if type(value) is str else encode_step(value)
 
 
 def _escaped(text: bytes) -> bytes | None:

@@ -33,8 +33,8 @@ from playhead.store.reader import (
     split_batches,
 )
 
-PIECE = 4 << 20
-LARGE = 24 << 20
+PIECE = 1 << 20
+LARGE = 4 << 20
 """Bytes from which on helpers are worth their start."""
 _MOST = 3
 _LOOK = 1 << 16

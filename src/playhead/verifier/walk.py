@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 
 from playhead.core.chain import ChainWalker
 from playhead.core.merkle import Frontier, leaf_hashes
-from playhead.core.model import Finding
+from playhead.core.model import Finding, Severity
 from playhead.core.rows import BadRow
 from playhead.errors import CheckFailed, Place
 from playhead.store.reader import Batch
 from playhead.verifier.pieces import Confirmed
 
-CAP = 1000
-"""Findings kept; the rest are counted."""
 _LEAVES = 2048
 _AT_ONCE = 2048
 _DOUBTS = 64
@@ -47,14 +45,15 @@ class Gathered:
     run_uid: str | None = None
 
     def add(self, finding: Finding) -> None:
-        if finding.severity == "error":
-            self.errors += 1
-        elif finding.severity == "warning":
-            self.warnings += 1
-        if len(self.findings) < CAP:
-            self.findings.append(finding)
-        else:
-            self.suppressed += 1
+        self.count(finding.severity)
+        self.suppressed -= 1
+        self.findings.append(finding)
+
+    def count(self, severity: Severity) -> None:
+        """A finding that is counted and not kept."""
+        self.errors += severity == "error"
+        self.warnings += severity == "warning"
+        self.suppressed += 1
 
 
 def gather(
@@ -71,7 +70,7 @@ def gather(
     ``progress`` is called with the byte offset reached, about every megabyte.
     """
     seen = Gathered()
-    walker = ChainWalker(seen.add, file=file, strict=strict)
+    walker = ChainWalker(seen.add, file=file, strict=strict, count=seen.count)
     notes = _Notes(seen, sizes, expected_head)
     try:
         for batch in batches:
