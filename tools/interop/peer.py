@@ -15,7 +15,7 @@ from bernstein.core.persistence.journal import Journal, JournalReader
 
 VALUES: list[dict[str, Any]] = [
     {"input_hash": ""},
-    {"input_hash": "a" * 64, "model": "m", "prompt": "Zürich 🏔 \u2028 \x7f \x00 \"/", "effort": "x"},
+    {"input_hash": "a" * 64, "model": "m", "prompt": "Zürich 🏔 \u2028 \x7f \x00\"", "effort": "x"},
     {"input_hash": "b" * 64, "tool_call": {"name": "calc", "z": [1e16, 1e-7, -0.0, 5e-324, 1.0]}},
     {"input_hash": "c" * 64, "tool_result": [0, 2**53 + 1, 2**64, -(2**70), True, None]},
     {"input_hash": "d" * 64, "tool_call": {"": {}, "\ue000": 1, "😀": [[], {"a": [None]}]}},
