@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playhead.core.model import JSON
 from playhead.core.values import require_plain
-from playhead.errors import JournalBroken, ValueRefused
+from playhead.errors import JournalBroken, Place, ValueRefused
 from playhead.formats.journal import SEGMENT
 from playhead.store.anchor import Anchor
 from playhead.store.recovery import Recovered, recover
@@ -59,5 +59,9 @@ def recovered(folder: Path, anchor: Anchor) -> Recovered | None:
     if not any(seen.head for seen in anchor.files.read(anchor.ring.trusted())):
         return None
     if not path.exists():
-        raise JournalBroken("the journal is gone, a signed head of it is here")
+        raise JournalBroken(
+            "the journal is gone, a signed head of it is here",
+            place=Place(str(path)),
+            remedy="Restore it from a copy, or record under another run id",
+        )
     return recover(folder, anchor)
