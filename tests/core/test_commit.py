@@ -149,5 +149,5 @@ def test_a_lone_surrogate_in_a_key_is_committed() -> None:
 
 
 def test_a_value_without_json_form_is_refused() -> None:
-    with pytest.raises(ValueRefused, match="no step form"):
+    with pytest.raises(ValueRefused, match="no canonical form"):
         step_commitment(SECRET, replace(STEP, tool_result={1, 2}), ENVELOPE)

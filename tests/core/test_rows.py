@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.core.canonical import digest
+from playhead.core.encode import fast_bytes
 from playhead.core.model import GENESIS
 from playhead.core.plain import plain_row
 from playhead.core.rows import BadRow, Row, compute_step_hash, decode_row, spelled_alike
-from playhead.formats.journal import encode_row, fast_bytes
+from playhead.formats.journal import encode_row
 
 CASES = Path(__file__).parent.parent / "vectors" / "cases"
 

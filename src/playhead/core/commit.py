@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Final
 
 from playhead.core import merkle
-from playhead.core.canonical import encode_step
+from playhead.core.encode import fast_bytes
 from playhead.core.model import JSON, Step
 from playhead.errors import NotFound, ValueRefused
 
@@ -87,21 +87,11 @@ def field_digest(pointer: str, salt: bytes, value: JSON) -> bytes:
     Raises:
         ValueRefused: the value has no ``step`` form.
     """
-    return _digest(_pointer_bytes(pointer), salt, _encode(value))
+    return _digest(_pointer_bytes(pointer), salt, fast_bytes(value))
 
 
 def _digest(name: bytes, salt: bytes, value: bytes) -> bytes:
     return sha256(b"%b%b\0%b%b" % (_DIGEST_TAG, name, salt, value)).digest()
-
-
-def _encode(value: JSON) -> bytes:
-    # Most fields of most rows are null; this skips setting up an encoder for them.
-    if value is None:
-        return b"null"
-    try:
-        return encode_step(value).encode("ascii")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueRefused(f"no step form: {error}") from None
 
 
 def _leaves(secret: bytes, seq: int, fields: list[tuple[str, JSON]]) -> list[bytes]:
@@ -111,7 +101,7 @@ def _leaves(secret: bytes, seq: int, fields: list[tuple[str, JSON]]) -> list[byt
     out = []
     for pointer, value in fields:
         name = _pointer_bytes(pointer)
-        inner = _digest(name, mac(secret, head + name, "sha256"), _encode(value))
+        inner = _digest(name, mac(secret, head + name, "sha256"), fast_bytes(value))
         out.append(sha(b"\x00" + inner).digest())
     return out
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from playhead.core.canonical import encode_step
+from playhead.core.encode import fast_bytes
 from playhead.core.model import JSON
 from playhead.errors import TooLarge, ValueRefused
 
@@ -91,7 +92,7 @@ class PromptIndex:
             segments.append([row, start, start + length])
             at += length
         self._remember(seq, digests)
-        return Delta(encode_step(segments), tuple(new))
+        return Delta(fast_bytes(segments).decode("ascii"), tuple(new))
 
     def answered(self, seq: int, result: JSON) -> None:
         """Remember the messages of the answer at ``seq``."""
@@ -119,7 +120,7 @@ class PromptIndex:
 
 
 def _digest(message: JSON) -> bytes:
-    return sha256(encode_step(message).encode("ascii")).digest()
+    return sha256(fast_bytes(message)).digest()
 
 
 def _literal(message: JSON) -> JSON:

@@ -10,12 +10,10 @@ import re
 from collections.abc import Sequence
 from hashlib import sha256
 
-import orjson
-
-from playhead.core.canonical import step_bytes
+from playhead.core.encode import fast_bytes
 from playhead.core.model import GENESIS, JSON, Step
-from playhead.core.rows import hashed_fields, spelled_alike, to_seq
-from playhead.errors import InvalidId, ValueRefused
+from playhead.core.rows import hashed_fields, to_seq
+from playhead.errors import InvalidId
 
 SEGMENT = "000000.jsonl"
 SEALED = "000000.jsonl.zst"
@@ -28,12 +26,6 @@ _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10))]
 )
 _SCHEMA = b',"schema_version":2,"seq":%d,"step_hash":"%b"'
-_ORJSON = (
-    orjson.OPT_SORT_KEYS
-    | orjson.OPT_PASSTHROUGH_DATACLASS
-    | orjson.OPT_PASSTHROUGH_DATETIME
-    | orjson.OPT_PASSTHROUGH_SUBCLASS
-)
 
 
 def check_run_id(run_id: str) -> str:
@@ -48,25 +40,6 @@ def check_run_id(run_id: str) -> str:
     if stem in _RESERVED or run_id.endswith("."):
         raise InvalidId(f"{run_id!r:.80} is a reserved name on some systems")
     return run_id
-
-
-def fast_bytes(value: JSON) -> bytes:
-    """``step`` canonical bytes, by orjson where it is proven to write the same.
-
-    Raises:
-        ValueRefused: the value has no canonical form.
-    """
-    if spelled_alike(value):
-        try:
-            raw = orjson.dumps(value, None, _ORJSON)
-            if raw.isascii() and b"\x7f" not in raw:
-                return raw
-        except TypeError:
-            pass
-    try:
-        return step_bytes(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueRefused(f"no canonical form: {error}") from None
 
 
 def encode_row(

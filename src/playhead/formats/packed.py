@@ -16,10 +16,11 @@ from datetime import datetime, timedelta
 import orjson
 
 from playhead.core.chain import envelope_of, event_id
+from playhead.core.encode import fast_bytes
 from playhead.core.model import GENESIS, JSON
 from playhead.core.prompts import is_range
 from playhead.errors import Refused, ValueRefused
-from playhead.formats.journal import encode_row, fast_bytes, input_hash_of
+from playhead.formats.journal import encode_row, input_hash_of
 
 RAW = b"0"
 """The ``meta`` of a line that is kept as it is."""

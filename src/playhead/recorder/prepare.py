@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from playhead.core.blobs import externalise, in_one_blob
-from playhead.core.canonical import encode_step
+from playhead.core.encode import fast_bytes
 from playhead.core.model import JSON
 from playhead.core.redact import Policy, Redactor
 from playhead.core.values import Normaliser, PutBlob
@@ -61,7 +61,7 @@ class Preparer:
         if self._put is None:
             return value
         small = externalise(value, self._put, blobs)
-        if isinstance(small, (dict, list)) and len(encode_step(small)) > HEAVY:
+        if isinstance(small, (dict, list)) and len(fast_bytes(small)) > HEAVY:
             return in_one_blob(small, self._put, blobs)
         return small
 
@@ -92,7 +92,7 @@ class Preparer:
     def _finished(self, clean: JSON) -> Prepared:
         blobs: list[str] = []
         value = self._fit(clean, blobs)
-        digest = sha256(encode_step(value).encode("ascii")).digest()
+        digest = sha256(fast_bytes(value)).digest()
         return Prepared(value, digest, tuple(dict.fromkeys(blobs)))
 
 
