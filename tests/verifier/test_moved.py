@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import playhead
@@ -32,3 +34,23 @@ def test_a_failed_report_claims_nothing(tmp_path: Path) -> None:
     assert (report.proven, report.unproven) == ((), ())
     assert report.findings[0].kind == "step-hash-mismatch"
     assert "raw-bytes-changed" not in [f.kind for f in report.findings]
+
+
+def test_commitments_outlive_a_crash(tmp_path: Path) -> None:
+    """Rows behind the last signed head get their commitments back when the chain goes on."""
+    script = """
+import os, sys, playhead
+run = playhead.record("agent", root=sys.argv[1], chat_id="chat-1", durability="os").open()
+for n in range(5):
+    run.state("step", n)
+os._exit(9)
+"""
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
+        assert done.returncode == 9
+    with playhead.record("agent", root=tmp_path, chat_id="chat-1") as run:
+        run.state("last", True)
+    (report,) = fsck(Root(tmp_path))
+    assert report.verdict is Verdict.VERIFIED, report.findings
+    assert not report.unproven, report.unproven
+    assert report.steps == 6 + 6 + 3

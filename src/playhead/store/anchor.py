@@ -35,6 +35,7 @@ class Anchor:
         self.size = 0
         self.bytes = 0
         self.uid: str | None = None
+        self._secret: bytes | None = None
         self.native = 0
         self._sha = hashlib.sha256()
         self._tree = Frontier()
@@ -60,6 +61,12 @@ class Anchor:
     def rehash(self, sha: hashlib._Hash, size_bytes: int) -> None:
         """Take the digest of the first ``size_bytes`` from the file itself."""
         self._sha, self.bytes = sha, size_bytes
+
+    def secret(self) -> bytes | None:
+        """The run's commitment secret, where this user has it."""
+        if self._secret is None and self.uid:
+            self._secret = self.ring.run_secret(self.uid)
+        return self._secret
 
     def mark(self) -> Mark:
         """Where the anchor stands, for `rewind`."""

@@ -19,13 +19,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead.core.chain import ChainWalker
+from playhead.core.chain import ChainWalker, envelope_of
+from playhead.core.commit import step_commitment
 from playhead.core.merkle import Frontier
 from playhead.core.model import GENESIS, Finding
-from playhead.core.rows import BadRow
-from playhead.errors import JournalBroken, Place, Refused
+from playhead.core.rows import BadRow, Row
+from playhead.errors import JournalBroken, Place, Refused, ValueRefused
 from playhead.formats.head import Head
-from playhead.formats.journal import SEGMENT
+from playhead.formats.journal import SEGMENT, to_step
 from playhead.store.anchor import Anchor
 from playhead.store.durable import open_regular
 from playhead.store.heads import Resume
@@ -177,7 +178,8 @@ def _walk_tail(fd: int, path: Path, anchor: Anchor, start: int, step_hash: str) 
         stop = min(offset + len(line) + 1, length)
         needs_newline = stop == offset + len(line)
         if row is not None:
-            anchor.add(line if needs_newline else line + b"\n", line)
+            raw = line if needs_newline else line + b"\n"
+            anchor.add(raw, line, _commitment(anchor, row))
     end = length if walker.malformed_tail < 0 else walker.malformed_tail
     if returns.seen or anchor.bytes != end:  # blank lines, or rows apart by something else
         anchor.rehash(digest_of(fd, end), end)
@@ -190,6 +192,27 @@ def _walk_tail(fd: int, path: Path, anchor: Anchor, start: int, step_hash: str) 
         needs_newline=needs_newline and walker.malformed_tail < 0,
         walked=walker.steps,
     )
+
+
+def _commitment(anchor: Anchor, row: Row) -> bytes | None:
+    """The field commitment of a row behind the last signed head, derived again.
+
+    A run whose secret is at hand keeps its commitments over a crash; without it they end.
+    """
+    envelope = envelope_of(row.obj)
+    if anchor.size == 0 and envelope is not None and envelope["event"] == "run.started":
+        payload = envelope.get("payload")
+        uid = payload.get("uid") if isinstance(payload, dict) else None
+        anchor.uid = uid if isinstance(uid, str) and uid else None
+        if anchor.secret() is not None:
+            anchor.start_commitments()
+    secret = anchor.secret() if anchor.commits else None
+    if secret is None:
+        return None
+    try:
+        return step_commitment(secret, to_step(row.obj), envelope)
+    except ValueRefused:
+        return None
 
 
 def _check_root(path: Path, state: Recovered, signed: Head) -> None:
