@@ -146,8 +146,8 @@ class JournalClosed(JournalError):
 class JournalBroken(JournalError):
     code = "journal-broken"
     default_remedy = (
-        "Move the journal aside (rename it to 000000.jsonl.corrupt) so that the run can start a "
-        "fresh chain, and keep it for 'playhead verify'"
+        "Move the journal aside (rename it to 000000.jsonl.corrupt), keep it for 'playhead verify', "
+        "and restore a copy that verifies or go on under another run id"
     )
 
 

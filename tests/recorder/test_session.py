@@ -506,3 +506,17 @@ def test_a_value_too_large_for_a_row_is_kept_as_one_blob(root: Path) -> None:
     assert journal.stat().st_size < 10_000
     with playhead.Run.open(journal.parent, Root(root).cas) as seen:
         assert seen.payload(1)["value"] == list(range(1_000_000))
+
+
+def test_items_of_a_generator_keep_what_json_cannot_say(root: Path) -> None:
+    with playhead.record("agent", root=root) as run:
+
+        @run.tool
+        def stream() -> Iterator[Any]:
+            yield b"\x00\xff"
+            yield {"$playhead": "mine"}
+
+        assert list(stream()) == [b"\x00\xff", {"$playhead": "mine"}]
+    with playhead.Run.open(Root(root).journal_dir(run.id), Root(root).cas) as seen:
+        result = seen.payload(2)["result"]
+    assert result == {"items": [b"\x00\xff", {"$playhead": "mine"}], "returned": None}

@@ -54,3 +54,15 @@ os._exit(9)
     assert report.verdict is Verdict.VERIFIED, report.findings
     assert not report.unproven, report.unproven
     assert report.steps == 6 + 6 + 3
+
+
+def test_blank_lines_between_signed_rows_are_found(tmp_path: Path) -> None:
+    with playhead.record("agent", root=tmp_path) as run:
+        run.state("step", "value")
+    journal = Root(tmp_path).journal_dir(run.id) / "000000.jsonl"
+    rows = journal.read_bytes()
+    journal.write_bytes(rows.replace(b"\n", b"\n\n", 1))
+    report = playhead.verify(run.id, root=Root(tmp_path))
+    assert [finding.kind for finding in report.errors()] == ["raw-bytes-changed"]
+    journal.write_bytes(rows + b"\n\n")
+    assert playhead.verify(run.id, root=Root(tmp_path)).verdict is Verdict.VERIFIED

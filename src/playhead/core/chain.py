@@ -60,6 +60,7 @@ class ChainWalker:
         self.expected_seq = 0
         self.head = GENESIS
         self.steps = 0
+        self.blank = 0
         self.errors = 0
         self.native = 0
         self.run_uid: str | None = None
@@ -82,6 +83,8 @@ class ChainWalker:
         if row.__class__ is not Row:
             if isinstance(row, BadRow):
                 self.feed_bad(line_no, offset, row)
+            else:
+                self.blank += 1
             return None
         assert isinstance(row, Row)
         if self._tail:

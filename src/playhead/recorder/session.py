@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from playhead.core.chain import event_id
 from playhead.core.events import TYPES, Draft
 from playhead.core.model import JSON
-from playhead.core.values import Normaliser, exception_value
+from playhead.core.values import Frozen, Normaliser, exception_value
 from playhead.errors import PlayheadError, RecordError, UsageError
 from playhead.recorder.calls import Effects
 from playhead.recorder.context import OPEN, SCOPE, Scope, scope_for
@@ -221,9 +221,9 @@ class Recording:
             self.sync()
         return draft.id or event_id(sink.uid, seq)
 
-    def frozen(self, value: object) -> JSON:
+    def frozen(self, value: object) -> Frozen:
         """``value`` as it is now, for values that are recorded later."""
-        return Normaliser().value(value)
+        return Frozen(Normaliser().value(value))
 
     def next_call_id(self) -> str:
         return self._next("call")

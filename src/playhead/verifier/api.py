@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from playhead.core.model import Report, Verdict
@@ -30,11 +31,12 @@ from playhead.store.keys import KeyRing, state_dir
 from playhead.store.reader import (
     Batch,
     blocks_of,
+    journal_blocks,
     segment_path,
     split_batches,
 )
 from playhead.store.root import Root
-from playhead.verifier.heads import Coverage, check_expected, check_heads, no_head
+from playhead.verifier.heads import Coverage, check_blank, check_expected, check_heads, no_head
 from playhead.verifier.pieces import Confirmed, journal_pieces
 from playhead.verifier.walk import Gathered, gather
 
@@ -84,6 +86,10 @@ def verify(
         strict=strict,
         progress=None if progress is None else lambda done: progress(min(done, total), total),
     )
+    if folder is not None:
+        again = partial(journal_blocks, folder)
+        for finding in check_blank(seen, seen_heads, again, str(file)):
+            seen.add(finding)
     name = os.fspath(target)
     if folder is not None and name == "@last":
         name = folder.name

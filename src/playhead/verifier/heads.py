@@ -12,8 +12,9 @@ difference means (docs/reference/verdicts.md):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from playhead.core.merkle import Frontier
 from playhead.core.model import GENESIS, Finding
@@ -131,6 +132,33 @@ def _other_chain(found: SeenHead, file: str, *, broken: bool) -> Finding:
         Place(file),
         _COPY,
     )
+
+
+def check_blank(
+    seen: Gathered, heads: Sequence[SeenHead], blocks: Callable[[], Iterable[bytes]], file: str
+) -> Iterator[Finding]:
+    """Blank lines are no rows, so no root covers them: the signed bytes do.
+
+    ``blocks`` gives the journal's bytes again; it is asked only when there are blank lines.
+    """
+    if not seen.blank or seen.errors:
+        return
+    for found in heads:
+        head = found.head
+        if head is not None and _digest(blocks(), head.length) != head.bytes_sha256:
+            what = f"{seen.blank} blank line(s) stand between rows that were signed without them"
+            yield Finding("raw-bytes-changed", "error", what, Place(file), _COPY)
+            return
+
+
+def _digest(blocks: Iterable[bytes], length: int) -> str:
+    sha = sha256()
+    for block in blocks:
+        sha.update(block[:length])
+        length -= len(block)
+        if length <= 0:
+            break
+    return sha.hexdigest()
 
 
 def check_expected(

@@ -34,6 +34,7 @@ class Gathered:
 
     steps: int = 0
     head: str = ""
+    blank: int = 0
     native: int = 0
     errors: int = 0
     warnings: int = 0
@@ -91,6 +92,7 @@ def gather(
         seen.add(Finding("sealed-frame", "error", error.what, error.place, error.remedy))
     walker.finish()
     seen.steps, seen.head, seen.native = walker.steps, walker.head, walker.native
+    seen.blank = walker.blank
     seen.root, seen.run_uid = notes.root(), walker.run_uid
     return seen
 
