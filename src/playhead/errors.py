@@ -146,8 +146,8 @@ class JournalClosed(JournalError):
 class JournalBroken(JournalError):
     code = "journal-broken"
     default_remedy = (
-        "Move the journal aside (rename it to 000000.jsonl.corrupt), keep it for 'playhead verify', "
-        "and restore a copy that verifies or go on under another run id"
+        "Move the journal aside (rename it to 000000.jsonl.corrupt), keep it for a look with "
+        "'playhead verify', and restore a copy that verifies or go on under another run id"
     )
 
 
