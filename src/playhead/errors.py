@@ -153,7 +153,7 @@ class JournalBroken(JournalError):
 
 class WriteFailed(JournalError):
     code = "write-failed"
-    default_remedy = "Free space or repair the disk; the journal holds every acknowledged step"
+    default_remedy = "Free space or repair the disk; what was written before is whole"
 
 
 class RecordError(PlayheadError):

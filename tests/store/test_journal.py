@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -199,3 +200,30 @@ async def test_two_hundred_tasks_make_one_chain(folder: Path) -> None:
         await asyncio.gather(*(task(number) for number in range(200)))
     assert sorted(words(folder)) == sorted(f"{n}-{p}" for n in range(200) for p in range(3))
     assert playhead.verify(folder).verdict is Verdict.VERIFIED
+
+
+def test_a_journal_that_falls_idle_gets_its_head_signed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A burst of steps and then a slow tool: the head does not wait for the close."""
+    from playhead.store import signer
+
+    monkeypatch.setattr(signer, "EVERY", 0.05)
+    with Journal.open(tmp_path / "run") as journal:
+        for _ in range(3):
+            journal.append(input_hash="")
+        deadline = time.monotonic() + 60
+        while journal.anchor.signed_size != 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert journal.anchor.signed_size == 3
+
+
+def test_folders_are_for_their_owner_only(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        with Journal.open(tmp_path / "a" / "runtime" / "journal" / "run") as journal:
+            journal.append(input_hash="")
+    finally:
+        os.umask(old)
+    made = [tmp_path / "a", *(tmp_path / "a").rglob("*")]
+    assert {oct(path.stat().st_mode & 0o077) for path in made} == {"0o0"}

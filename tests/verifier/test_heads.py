@@ -184,12 +184,8 @@ def test_a_row_put_in_or_taken_out_of_a_signed_run_is_found(folder: Path, drop: 
     put(folder, {"newline": [*lines[:2], b"\n", *lines[2:]], "line": lines[:2] + lines[3:],
                  "two": [*lines, lines[-1]]}[drop])  # fmt: skip
     report = playhead.verify(folder)
-    if drop == "newline":
-        # a blank line is no row: the tree of rows is the signed one, the file is not
-        assert report.verdict is not Verdict.FAILED
-        refused(folder)
-    else:
-        assert report.verdict is Verdict.FAILED
+    assert report.verdict is Verdict.FAILED
+    refused(folder)
 
 
 def test_rows_after_the_last_head_are_unproven(folder: Path, tmp_path: Path) -> None:
@@ -234,7 +230,7 @@ def test_the_expected_head_alone_proves_order_and_content(folder: Path, tmp_path
     head = json.loads(lines_of(folder)[-1])["step_hash"]
     report = playhead.verify(folder, head=head)
     assert report.verdict is Verdict.VERIFIED
-    assert any(sentence.startswith("ts, seq") for sentence in report.unproven)
+    assert any("ts, seq" in sentence for sentence in report.unproven)
 
 
 def test_no_key_and_no_state_is_unproven_and_makes_nothing(
@@ -244,7 +240,7 @@ def test_no_key_and_no_state_is_unproven_and_makes_nothing(
     shutil.rmtree(state)
     report = playhead.verify(folder)
     assert (report.verdict, report.covered) == (Verdict.UNPROVEN, 0)
-    assert [f.kind for f in report.findings] == ["head-not-usable", "no-head"]
+    assert [f.kind for f in report.findings] == ["head-not-usable"]
     drop_inner_heads(root)
     assert [f.kind for f in playhead.verify(folder).findings] == ["no-head"]
     assert not state.exists() and not (root / "heads").exists()

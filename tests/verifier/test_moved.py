@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import playhead
 from playhead.core.model import Verdict
+from playhead.errors import NotFound
+from playhead.store.keys import KeyRing
 from playhead.store.root import Root
 from playhead.verifier.fsck import fsck
 
@@ -66,3 +71,28 @@ def test_blank_lines_between_signed_rows_are_found(tmp_path: Path) -> None:
     assert [finding.kind for finding in report.errors()] == ["raw-bytes-changed"]
     journal.write_bytes(rows + b"\n\n")
     assert playhead.verify(run.id, root=Root(tmp_path)).verdict is Verdict.VERIFIED
+
+
+@pytest.mark.parametrize("inner", [True, False])
+def test_a_run_that_was_taken_away_is_named(tmp_path: Path, inner: bool) -> None:
+    root = Root(tmp_path / "root")
+    for name in ("kept", "gone"):
+        with playhead.record("agent", root=root, run_id=name):
+            pass
+    shutil.rmtree(root.journal_dir("gone"))
+    if not inner:
+        shutil.rmtree(root.heads)
+    gone = [report for report in fsck(root) if report.target == "gone"]
+    assert [finding.kind for report in gone for finding in report.findings] == ["missing-run"]
+    assert playhead.verify("gone", root=root).verdict is Verdict.FAILED
+    with pytest.raises(NotFound):
+        playhead.verify("never", root=root)
+
+
+def test_an_untrusted_head_is_not_called_missing(tmp_path: Path) -> None:
+    with playhead.record("agent", root=tmp_path) as run:
+        pass
+    ring = KeyRing(tmp_path / "another-state")
+    report = playhead.verify(run.id, root=Root(tmp_path), ring=ring)
+    assert [finding.kind for finding in report.findings] == ["head-not-usable"]
+    assert report.verdict is Verdict.UNPROVEN

@@ -132,7 +132,7 @@ def plain_row(line: bytes) -> Row | BadRow | None:
     except RecursionError:
         return BadRow("too-deep", "nested too deeply")
     except json.JSONDecodeError as error:
-        return BadRow("invalid-json", f"invalid JSON: {error.msg} at character {error.pos}")
+        return BadRow("invalid-json", f"invalid JSON, character {error.pos}: {error.msg}")
     except ValueError:
         return BadRow("number-too-long", "an integer of more than 4300 digits")
     if not isinstance(obj, dict):

@@ -60,7 +60,11 @@ def ensure_dir(path: Path, mode: int = 0o700) -> None:
         WriteFailed: the disk has no room for it.
     """
     try:
-        os.makedirs(path, mode=mode, exist_ok=True)
+        missing = [path]
+        while not missing[-1].parent.exists():
+            missing.append(missing[-1].parent)
+        for folder in reversed(missing):  # makedirs would leave the parents to the umask
+            folder.mkdir(mode=mode, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise Unreadable(
             "not a directory", place=Place(str(path)), remedy="Move it away, or use another --root"
@@ -73,6 +77,20 @@ def ensure_dir(path: Path, mode: int = 0o700) -> None:
         raise WriteFailed(
             f"cannot make the directory: {reason(error)}", place=Place(str(path))
         ) from error
+
+
+def remedy_for(error: OSError) -> str | None:
+    """What helps against a refusal of the disk; None for the usual words."""
+    if error.errno == errno.EROFS:
+        return "The file system is read-only: name another place (--root, PLAYHEAD_STATE)"
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM):
+        return "Name a place that is there and yours (--root, PLAYHEAD_STATE)"
+    return None
+
+
+def disk_refused(error: OSError, path: Path) -> WriteFailed:
+    """The error for a write that the system refused."""
+    return WriteFailed(reason(error), place=Place(str(path)), remedy=remedy_for(error))
 
 
 def reason(error: OSError) -> str:
@@ -156,7 +174,9 @@ def write_atomic(
         with contextlib.suppress(OSError):
             os.unlink(temp)
         if isinstance(error, OSError):
-            raise WriteFailed(reason(error), place=Place(str(path))) from error
+            raise WriteFailed(
+                reason(error), place=Place(str(path)), remedy=remedy_for(error)
+            ) from error
         raise
 
 
@@ -172,7 +192,9 @@ def create_exclusive(path: Path, data: bytes, mode: int = 0o600, disk: Disk = DI
         sync_dir(path.parent, disk)
         return True
     except OSError as error:
-        raise WriteFailed(reason(error), place=Place(str(path))) from error
+        raise WriteFailed(
+            reason(error), place=Place(str(path)), remedy=remedy_for(error)
+        ) from error
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temp)
@@ -202,7 +224,9 @@ class AppendFile:
                 sync_dir(path.parent, disk)
             except OSError as error:
                 self.close()
-                raise WriteFailed(reason(error), place=Place(str(path))) from error
+                raise WriteFailed(
+                    reason(error), place=Place(str(path)), remedy=remedy_for(error)
+                ) from error
 
     def append(self, data: bytes) -> None:
         """Write ``data`` at the end in one call, or leave the file as it was.
@@ -218,7 +242,9 @@ class AppendFile:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             self._cut_back()
-            raise WriteFailed(reason(error), place=Place(str(self.path))) from error
+            raise WriteFailed(
+                reason(error), place=Place(str(self.path)), remedy=remedy_for(error)
+            ) from error
         self.size += len(data)
 
     def take_back(self, size: int) -> None:

@@ -72,11 +72,13 @@ class HeadFiles:
         Raises:
             WriteFailed: the disk refused.
         """
-        ensure_dir(self.inside.parent)
-        ensure_dir(self.outside.parent)
-        write_atomic(self.resume, _encode_resume(resume), disk=self._disk)
-        write_atomic(self.inside, note.encode("utf-8"), disk=self._disk)
-        write_atomic(self.outside, note.encode("utf-8"), disk=self._disk)
+        try:
+            ensure_dir(self.inside.parent)
+            write_atomic(self.resume, _encode_resume(resume), disk=self._disk)
+            write_atomic(self.inside, note.encode("utf-8"), disk=self._disk)
+        finally:  # a full disk under the root does not cost the head outside it
+            ensure_dir(self.outside.parent)
+            write_atomic(self.outside, note.encode("utf-8"), disk=self._disk)
 
     def read(self, trusted: list[PublicKey]) -> list[SeenHead]:
         """The heads that are there, checked against the trusted keys; inner one first."""

@@ -255,17 +255,21 @@ class Journal:
             self._signer.publish(self._signer.statement(self.next_seq, self.head))
             return self.durable_upto
 
-    def _background(self) -> None:
-        """One round of the syncer. Appends go on meanwhile; what is signed is durable."""
+    def _background(self) -> float | None:
+        """One round of the syncer; returns when the next is due without a further step.
+
+        Appends go on meanwhile; what is signed is durable.
+        """
         with self.lock:
             if self._closed or self._file.poisoned:
-                return
+                return None
             target = self.next_seq
             statement = self._signer.statement(self.next_seq, self.head)
         self._file.sync()
         with self.lock:
             self.durable_upto = max(self.durable_upto, target)
         self._signer.publish(statement)
+        return self._signer.due_in(target)
 
     def close(self) -> None:
         """Sync, sign the head inside and outside the root, release the lock. Idempotent."""

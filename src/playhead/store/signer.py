@@ -35,6 +35,12 @@ class Signer:
         self._at = now
         return self._anchor.statement(step_hash)
 
+    def due_in(self, size: int) -> float | None:
+        """Seconds until what is unsigned may be signed; None when nothing is."""
+        if not size or self._anchor.signed_size == size:
+            return None
+        return max(0.0, self._at + EVERY - time.monotonic())
+
     def publish(self, statement: Statement | None) -> None:
         """Sign what is durable now. Never fails a step that is already in the chain."""
         if statement is None:

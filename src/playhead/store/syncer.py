@@ -17,9 +17,9 @@ WINDOW = 0.015
 
 
 class Syncer:
-    """Calls ``work`` soon after each ``wake``; never twice at once."""
+    """Calls ``work`` soon after each ``wake``, and again after the seconds that it returns."""
 
-    def __init__(self, work: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], float | None]) -> None:
         self._work = work
         self._dirty = threading.Event()
         self._stop = threading.Event()
@@ -41,13 +41,13 @@ class Syncer:
                 self._thread = thread
 
     def _run(self) -> None:
+        pause: float | None = None
         while not self._stop.is_set():
-            self._dirty.wait()
-            if self._stop.wait(WINDOW):
+            if self._dirty.wait(pause) and self._stop.wait(WINDOW):
                 return
             self._dirty.clear()
             try:
-                self._work()
+                pause = self._work()
             except JournalError:
                 return
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from playhead.core.model import Report, Verdict
 from playhead.core.sign import PublicKey
-from playhead.errors import Refused, UsageError
+from playhead.errors import NotFound, Refused, UsageError
 from playhead.formats.journal import SEALED, SEGMENT
 from playhead.store.durable import open_regular
 from playhead.store.heads import HeadFiles, SeenHead
@@ -37,6 +37,7 @@ from playhead.store.reader import (
 )
 from playhead.store.root import Root
 from playhead.verifier.heads import Coverage, check_blank, check_expected, check_heads, no_head
+from playhead.verifier.missing import missing_run
 from playhead.verifier.pieces import Confirmed, journal_pieces
 from playhead.verifier.walk import Gathered, gather
 
@@ -69,7 +70,14 @@ def verify(
     if head is not None and not _HEX.match(head):
         raise UsageError("the given head is not 64 lower hex characters")
     ring = ring or KeyRing(state_dir())
-    folder, file = _locate(os.fspath(target), root or Root())
+    home = root or Root()
+    try:
+        folder, file = _locate(os.fspath(target), home)
+    except NotFound:
+        gone = missing_run(home, os.fspath(target), ring)
+        if gone is None:
+            raise
+        return gone
     lines: Iterable[Batch | Confirmed] = _file_lines(file)
     seen_heads: list[SeenHead] = []
     if folder is not None:
@@ -111,13 +119,17 @@ def _file_lines(path: Path) -> Iterable[Batch]:
     fd = open_regular(path)
     with open(fd, "rb", buffering=0):
         start = os.pread(fd, 512, 0)
-        kind = _kind(start)
+        kind = _kind(start) or ("text without any JSON object" if _no_object(start) else None)
         if kind:
             raise Refused(
                 f"{path}: {kind}, not a journal",
                 remedy="Give a run, a journal directory or a .jsonl file",
             )
         yield from split_batches(blocks_of(fd))
+
+
+def _no_object(start: bytes) -> bool:
+    return bool(start.strip()) and b"{" not in start and len(start) > 64
 
 
 def _kind(start: bytes) -> str | None:
@@ -149,7 +161,7 @@ def judge(
     if expected is not None:
         for finding in check_expected(seen, expected, file, coverage):
             seen.add(finding)
-    if not any(found.head for found in heads) and expected is None:
+    if not heads and expected is None:
         seen.add(no_head(file))
     failed = seen.errors > 0
     whole = coverage.steps == seen.steps and bool(coverage.sources)
@@ -175,12 +187,12 @@ def _proven(seen: Gathered, coverage: Coverage) -> Iterable[str]:
     if seen.native:
         yield f"seq, time and ids of {seen.native} native step(s), inside the hashed envelope"
     if coverage.raw:
-        where = " and ".join(dict.fromkeys(coverage.sources))
+        where = " and ".join(s for s in dict.fromkeys(coverage.sources) if s != "given")
         yield (
             f"every byte of the first {coverage.steps} row(s), against the signed head "
             f"{where} the root (key {', '.join(coverage.keys)})"
         )
-    elif coverage.sources:
+    if "given" in coverage.sources:
         yield f"the head is the given one after {coverage.steps} step(s)"
     if coverage.fields:
         yield "field commitments are signed with it ('playhead fsck' re-derives them)"
@@ -196,7 +208,7 @@ def _unproven(seen: Gathered, coverage: Coverage) -> Iterable[str]:
     elif left:
         yield f"the last {left} row(s): they are after the last signed head"
     if not coverage.raw:
-        yield "ts, seq, blob_refs and schema_version: they are outside the step hash"
+        yield "the rows' own ts, seq, blob_refs and schema_version: outside the step hash"
     if coverage.sources and "outside" not in coverage.sources and "given" not in coverage.sources:
         yield "that this is the newest state: no head outside the root was found (rollback)"
     if not coverage.fields:

@@ -30,13 +30,14 @@ from playhead.store.keys import KeyRing, state_dir
 from playhead.store.reader import journal_lines
 from playhead.store.root import Root
 from playhead.verifier.api import verify
+from playhead.verifier.missing import missing_runs
 
 Watch = Callable[[str], None]
 _CACHE = 256
 
 
 def fsck(root: Root, *, ring: KeyRing | None = None, progress: Watch | None = None) -> list[Report]:
-    """One report a run, and one for the blobs when something is wrong with them.
+    """One report a run, there or gone, and one for the blobs when something is wrong with them.
 
     ``progress`` is called with each run id as its turn comes.
     """
@@ -47,6 +48,7 @@ def fsck(root: Root, *, ring: KeyRing | None = None, progress: Watch | None = No
         if progress is not None:
             progress(run_id)
         reports.append(_check_run(root, run_id, ring, named))
+    reports += missing_runs(root, ring)
     broken = list(_check_blobs(root.cas, named))
     if broken:
         verdict = Verdict.FAILED

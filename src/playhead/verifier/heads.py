@@ -188,6 +188,7 @@ def no_head(file: str) -> Finding:
     return note(
         "no-head",
         "no signed head of this run is here: a cut tail or a rewritten chain would not be seen",
-        "Give --head, or record with playhead, which signs a head at close",
+        "A run gets its head a second after its first step and at close: this one was stopped "
+        "before, or its heads were lost. Give --head if you kept one",
         file,
     )

@@ -14,7 +14,7 @@ from playhead.core.chain import ChainWalker
 from playhead.core.merkle import Frontier, leaf_hashes
 from playhead.core.model import Finding, Severity
 from playhead.core.rows import BadRow
-from playhead.errors import CheckFailed, Place
+from playhead.errors import CheckFailed, Place, Refused, Unreadable
 from playhead.store.reader import Batch
 from playhead.verifier.pieces import Confirmed
 
@@ -88,7 +88,9 @@ def gather(
                 offset = batch[1]
             if progress is not None:
                 progress(offset)
-    except CheckFailed as error:
+    except (CheckFailed, Refused) as error:
+        if isinstance(error, Unreadable):
+            raise
         seen.add(Finding("sealed-frame", "error", error.what, error.place, error.remedy))
     walker.finish()
     seen.steps, seen.head, seen.native = walker.steps, walker.head, walker.native
