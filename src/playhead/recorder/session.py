@@ -2,7 +2,8 @@
 
 Nothing recorded changes what the agent sees, and nothing is raised into it unless the disk
 fails; then ``on_error`` decides: ``"raise"`` gives a `RecordError`, ``"warn"`` one warning and
-a run that says how many events it lost.
+a run that says how many events it lost. An event before the run is opened or after it was
+closed is lost as well, and never an error.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -56,6 +57,7 @@ class Recording:
     def __init__(self, open_sink: Callable[[], Sink], agent: str, on_error: OnError) -> None:
         self.agent = agent
         self.lost = 0
+        """How many of the agent's events are not in the chain."""
         self._open_sink = open_sink
         self._sink: Sink | None = None
         self._on_error = on_error
@@ -63,6 +65,7 @@ class Recording:
         self._turns: list[str] = []
         self._lock = threading.Lock()
         self._token: Token[Scope | None] | None = None
+        self._entered = False
         self._ended = False
         self._warned = False
 
@@ -87,6 +90,11 @@ class Recording:
     def is_open(self) -> bool:
         return self._sink is not None and not self._ended
 
+    @property
+    def is_current(self) -> bool:
+        """Whether calls belong to it: begun and not ended, even if it could not be opened."""
+        return self._entered and not self._ended
+
     def sync(self) -> int:
         """Make every step so far durable; returns ``durable_upto``.
 
@@ -101,18 +109,21 @@ class Recording:
 
     def open(self) -> Recording:
         """Start the run. ``with`` does this."""
-        if self._sink is None:
+        if not self._entered:
             self._sink = self._guard(self._open_sink, None)
+            self._entered = True
             OPEN.add(self)
         return self
 
     def close(self, error: BaseException | None = None) -> None:
         """End the run with ``run.ended`` and a signed head. Idempotent."""
-        if self._sink is None or self._ended:
+        if not self.is_current:
             return
         self._ended = True
         OPEN.remove(self)
         sink = self._sink
+        if sink is None:
+            return
         detail = None if error is None else exception_value(error)
         self._guard(lambda: sink.close(outcome_of(error), detail), "")
 
@@ -157,8 +168,10 @@ class Recording:
             return wrap(fn, find, effects, name)
         return lambda inner: wrap(inner, find, effects, name)
 
-    def model_call(self, model: str, messages: Sequence[object], **parameters: object) -> ModelCall:
+    def model_call(self, model: str, messages: Iterable[object], **parameters: object) -> ModelCall:
         """A request to ``model`` with the whole conversation; ``parameters`` as they were sent.
+
+        A text or a mapping in place of ``messages`` is one message.
 
         with run.model_call("m-1", messages, temperature=0) as call:
             call.respond(client.chat(messages))
@@ -209,13 +222,17 @@ class Recording:
     # -- for spans and calls
 
     def write(self, draft: Draft, *, messages: Sequence[object] | None = None) -> str:
-        """Append one event; returns its id, or "" when it was lost under ``on_error="warn"``."""
+        """Append one event; returns its id, or "" when it was lost: under ``on_error="warn"``,
+        or because the run is not open."""
         sink = self._sink
+        seq = -1
         if sink is None or self._ended:
-            return ""
-        seq = self._guard(lambda: sink.emit(draft, messages=messages), -1)
-        if seq < 0:
-            self.lost += 1
+            self._warn(f"{draft.type} is lost, the run is not open")
+        else:
+            seq = self._guard(lambda: sink.emit(draft, messages=messages), -1)
+        if sink is None or seq < 0:
+            with self._lock:
+                self.lost += 1
             return ""
         if draft.type == "turn.completed":
             self.sync()
@@ -254,10 +271,14 @@ class Recording:
             if self._on_error == "raise":
                 what = f"recording failed: {error}"
                 raise RecordError(what, remedy=_remedy(error)) from error
-            if not self._warned:
-                self._warned = True
-                warnings.warn(f"playhead: recording failed: {error}", RuntimeWarning, stacklevel=4)
+            self._warn(f"recording failed: {error}")
             return instead
+
+    def _warn(self, what: str) -> None:
+        """One warning a run."""
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"playhead: {what}", RuntimeWarning, stacklevel=5)
 
 
 def _remedy(error: Exception) -> str | None:

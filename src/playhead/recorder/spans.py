@@ -9,6 +9,7 @@ not enough: inside a tool call or a model call.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -18,7 +19,6 @@ from playhead.recorder.calls import failure
 from playhead.recorder.context import SCOPE, Scope, scope_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from contextvars import Token
 
     from playhead.recorder.session import Recording
@@ -117,6 +117,13 @@ class Turn(Span):
         self._run.turn_closed(self.turn_id)
 
 
+def _conversation(messages: object) -> list[object]:
+    """The messages of a request; text, or one message, stands for a conversation of one."""
+    if isinstance(messages, Mapping) or not isinstance(messages, Iterable):
+        return [messages]
+    return [messages] if isinstance(messages, (str, bytes)) else list(messages)
+
+
 class ModelCall(Span):
     """One request to a model. Call `respond` with what came back."""
 
@@ -124,13 +131,13 @@ class ModelCall(Span):
         self,
         run: Recording,
         model: str,
-        messages: Sequence[object],
+        messages: Iterable[object],
         parameters: Mapping[str, object],
     ) -> None:
         super().__init__(run)
         self.call_id = run.next_call_id()
         self._model = model
-        self._messages = list(messages)
+        self._messages = _conversation(messages)
         self._parameters = dict(parameters)
         self._parts: list[str] = []
         self._answered = False

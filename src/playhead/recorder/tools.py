@@ -56,7 +56,7 @@ def wrap(fn: F, find: Callable[[], Recording | None], effects: Effects, name: st
 
     def begin(args: tuple[object, ...], kwargs: dict[str, object]) -> ToolCall | None:
         run = find()
-        if run is None or not run.is_open:
+        if run is None or not run.is_current:
             return None
         return ToolCall(run, label, bound_arguments(fn, args, kwargs), effects)
 
