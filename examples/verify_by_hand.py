@@ -1,6 +1,6 @@
 """Verify a journal with nothing but Python: no playhead, no key, one page to read.
 
-    python verify_by_hand.py .sdd/runtime/journal/<run>/000000.jsonl [expected head]
+    python verify_by_hand.py .sdd/runtime/journal/<run> [expected head]
 
 Each line of a journal is one step, a JSON object. Its `step_hash` is the SHA-256 of six of its
 fields (seven where `effort` is set), written as JSON with sorted keys, no spaces and only ASCII.
@@ -13,6 +13,7 @@ that you were told by another way. Here a half-written last line counts as an er
 
 import hashlib
 import json
+import os
 import sys
 
 FIELDS = ("prev_hash", "input_hash", "model", "prompt", "tool_call", "tool_result")
@@ -52,8 +53,15 @@ def problems(lines, expected_head=None):
 
 
 def main(arguments):
-    with open(arguments[0], "rb") as file:
-        found = list(problems(file, *arguments[1:2]))
+    path = arguments[0]
+    if os.path.isdir(path):
+        path = os.path.join(path, "000000.jsonl")
+    try:
+        with open(path, "rb") as file:
+            found = list(problems(file, *arguments[1:2]))
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
     for number, what in found:
         print(f"line {number}: {what}" if number else what)
     print("FAILED" if found else "every step follows from the one before")

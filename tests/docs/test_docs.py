@@ -8,7 +8,7 @@
   the reader too.
 
 A page has one temporary directory, and its own home, so that keys and runs of the person who
-runs the tests are neither read nor written.
+runs the tests are neither read nor written. It is one shell: ``cd`` and ``export`` last.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ class Stage:
 
     def __init__(self, place: Path) -> None:
         self.cwd = place / "page"
+        self._shell = place / "shell"
         tools = place / "bin"
         for folder in (self.cwd, tools, place / "home"):
             folder.mkdir()
@@ -130,10 +131,18 @@ class Stage:
             f"{{ {command}\n}} </dev/null\ns=$?; printf '{_END}'; (exit $s)\n"
             for command, _ in shown
         )
+        script += f"{{ pwd; env -0; }} > '{self._shell}'\n"
         outputs = self.run(["bash"], script).stdout.split(_END)
+        self._go_on_there()
         for (command, expected), actual in zip(shown, outputs, strict=False):
             assert fits(expected, actual), f"{where}: $ {command}\nprints\n{actual}"
         assert len(outputs) == len(shown) + 1 and not outputs[-1], f"{where}:\n{outputs[-1]}"
+
+    def _go_on_there(self) -> None:
+        """What comes next stands where the block left off, with what it exported."""
+        place, _, exported = self._shell.read_text().partition("\n")
+        self.cwd = Path(place)
+        self.env = dict(item.split("=", 1) for item in exported.split("\0") if item)
 
     def python(self, where: str, text: str, expected: str | None) -> None:
         saved = _FILE.match(text.split("\n", 1)[0])

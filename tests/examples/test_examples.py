@@ -83,6 +83,23 @@ def test_by_hand_sees_a_cut_a_swap_and_a_torn_line(repo: Path, root: Path, journ
         assert what in said
 
 
+def test_by_hand_takes_the_directory_of_a_run(repo: Path, journal: Path) -> None:
+    by_file = run(repo, "verify_by_hand.py", str(journal), bare=True)
+    assert run(repo, "verify_by_hand.py", str(journal.parent), bare=True) == by_file
+    assert by_file[0] == 0
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", ".", "000000.jsonl/x"])
+def test_by_hand_says_in_one_line_that_there_is_no_journal(
+    repo: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "run").mkdir()
+    code, said = run(repo, "verify_by_hand.py", str(tmp_path / "run" / name), bare=True)
+    assert code == 2
+    assert len(said.splitlines()) == 1
+    assert "No such file or directory" in said
+
+
 def test_the_examples_are_short(repo: Path) -> None:
     """They stand in the README and are read by strangers."""
     assert len((repo / "examples" / "agent.py").read_text().splitlines()) <= 35
