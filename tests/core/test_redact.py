@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhead.core.contexts import nothing_to_remove
 from playhead.core.credentials import MARKER, RULES, marker
 from playhead.core.model import JSON
 from playhead.core.redact import HEADERS, Policy, Redactor, Removal
@@ -264,6 +265,28 @@ def test_redacting_twice_is_redacting_once(value: JSON, redactor: Redactor) -> N
     assert json.dumps(value) == before, "the argument was changed"
     assert redactor.value(once) == (once, [])
     assert bool(removals) == (json.dumps(once) != before)
+
+
+@given(JSONS)
+def test_the_short_look_says_nothing_where_the_walk_removes(value: JSON) -> None:
+    _, found = DEFAULT._walk(value, 0)
+    assert not (found and nothing_to_remove(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {" ENV ": {"A_TOKEN": "x"}},
+        {"X-Headers": {"Cookie": "x"}},
+        {"Authorization": "Bearer abc"},
+        {"a": ["http:\\/\\/h/?key=abc"]},
+        {"http://h/?key=abc": 1},
+        {"a": "\ud800", "headers": {"cookie": "x"}},
+    ],
+)
+def test_the_short_look_sees_every_spelling(value: JSON) -> None:
+    assert DEFAULT.value(value)[1]
+    assert nothing_to_remove({"a": ["plain", 1, None, 0.5], "path": "/a/b"})
 
 
 @given(st.lists(TEXTS, max_size=6))

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final
 
+import orjson
+
 from playhead.core.credentials import SECRET_NAME
 from playhead.core.model import JSON
 
@@ -38,7 +40,28 @@ SECRET_RULE: Final[Mapping[Around, str]] = {
     around: around.value for around in (Around.SECRET_HEADER, Around.SECRET_ENV, Around.SECRET_NAME)
 }
 """The rule under which a value in such a place is removed."""
+_PLAIN_ONLY: Final = (
+    orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+_TELLING: Final = (b":/", rb":\\/", b"headers", b"authorization", b"env")
+"""What `Contexts.entry` and the search for URLs look for, as it stands in JSON text."""
 _MAPS: Final = (Around.HEADERS, Around.ENV)
+
+
+def nothing_to_remove(value: JSON) -> bool:
+    """True for a value that holds no URL and no word that makes a mapping one of secrets.
+
+    One look at its JSON text in place of a walk; nearly every value of nearly every row is
+    such a one. False says nothing. Free text is not looked at: this is not for
+    ``Policy(content=True)``.
+    """
+    try:
+        text = orjson.dumps(value, None, _PLAIN_ONLY).lower()
+    except TypeError:  # a lone surrogate, a key that is no text, a value nested deeply
+        return False
+    return not any(word in text for word in _TELLING)
 
 
 class Contexts:

@@ -23,7 +23,7 @@ def fast_bytes(value: JSON) -> bytes:
     Raises:
         ValueRefused: the value has no canonical form.
     """
-    if spelled_alike(value):
+    if type(value) is str or spelled_alike(value):
         try:
             raw = orjson.dumps(value, None, _ORJSON)
             if raw.isascii() and b"\x7f" not in raw:

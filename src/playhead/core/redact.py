@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from playhead.core.contexts import SECRET_RULE, Around, Contexts
+from playhead.core.contexts import SECRET_RULE, Around, Contexts, nothing_to_remove
 from playhead.core.credentials import (
     Span,
     content_spans,
@@ -92,6 +92,8 @@ class Redactor:
         The argument is never changed; when nothing is removed it comes back itself. Depth is
         bounded by memory only, since the walk keeps its own stack.
         """
+        if not self.policy.content and nothing_to_remove(value):
+            return value, []
         out, found = self._walk(value, 0)
         if not found:
             return value, []
