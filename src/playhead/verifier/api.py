@@ -30,15 +30,13 @@ from playhead.store.heads import HeadFiles, SeenHead
 from playhead.store.keys import KeyRing, state_dir
 from playhead.store.reader import (
     Batch,
-    blocks_of,
     journal_blocks,
     segment_path,
-    split_batches,
 )
 from playhead.store.root import Root
 from playhead.verifier.heads import Coverage, check_blank, check_expected, check_heads, no_head
 from playhead.verifier.missing import missing_run
-from playhead.verifier.pieces import Confirmed, journal_pieces
+from playhead.verifier.pieces import Confirmed, journal_pieces, pieces
 from playhead.verifier.walk import Gathered, gather
 
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
@@ -115,7 +113,7 @@ def _locate(word: str, root: Root) -> tuple[Path | None, Path]:
     return folder, segment_path(folder)
 
 
-def _file_lines(path: Path) -> Iterable[Batch]:
+def _file_lines(path: Path) -> Iterable[Batch | Confirmed]:
     fd = open_regular(path)
     with open(fd, "rb", buffering=0):
         start = os.pread(fd, 512, 0)
@@ -125,7 +123,7 @@ def _file_lines(path: Path) -> Iterable[Batch]:
                 f"{path}: {kind}, not a journal",
                 remedy="Give a run, a journal directory or a .jsonl file",
             )
-        yield from split_batches(blocks_of(fd))
+        yield from pieces(fd, leaves=False)
 
 
 def _no_object(start: bytes) -> bool:
