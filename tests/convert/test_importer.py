@@ -206,6 +206,18 @@ def test_an_import_that_stopped_half_way_is_told(place: Root) -> None:
     assert not again.ok and again.findings[-1].kind == "unfinished-import"
 
 
+def test_progress_is_told_from_none_to_all(place: Root, tmp_path: Path) -> None:
+    file = tmp_path / "long.jsonl"
+    file.write_bytes(lines(*(user(f"u{n}", f"question {n}") for n in range(150))))
+    told: list[tuple[str, int, int]] = []
+    done = one(place, file, progress=lambda *parts: told.append(parts))
+    total = done.steps - 3  # run.started, source.imported and run.ended are no entries
+    assert total > 100
+    counts = [written for _, written, _ in told]
+    assert counts == [*range(0, total, 100), total]
+    assert {(name, all_) for name, _, all_ in told} == {(str(file), total)}
+
+
 def test_an_import_keeps_the_times_of_the_source(place: Root, tmp_path: Path) -> None:
     file = tmp_path / "S.jsonl"
     file.write_bytes(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead.cli.reports import SHOWN
-from playhead.cli.shared import DONE, FAILED, common, epilog, say, show_json, status_table
+from playhead.cli.shared import DONE, FAILED, common, epilog, progress, say, show_json, status_table
 
 if TYPE_CHECKING:
     from playhead.convert.importer import Imported
@@ -42,7 +42,11 @@ def command(
 
     if any(not name or "\0" in name for name in files):
         raise NotFound("a file without a name", remedy="Name a session file")
-    done = import_files(root, files, format=kind, run_id=run_id, agent=agent, redact=redact)
+    with progress("importing") as bar:
+        watch = None if bar is None else lambda _, written, total: bar(written, total)
+        done = import_files(
+            root, files, format=kind, run_id=run_id, agent=agent, redact=redact, progress=watch
+        )
     if as_json:
         show_json({"imported": [one.to_dict() for one in done]})
     else:

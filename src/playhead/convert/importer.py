@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha256
 
 from playhead.convert.discover import Session, sessions
 from playhead.convert.imported import Imported
 from playhead.convert.originals import look
 from playhead.convert.sources import blobs_of, keep
-from playhead.convert.writing import Scrubber, clean, write_entries
+from playhead.convert.writing import Progress, Scrubber, clean, write_entries
 from playhead.core.events import Draft
 from playhead.core.model import JSON, Finding
 from playhead.errors import Place, Refused, UsageError
@@ -45,12 +46,13 @@ def import_files(
     agent: str | None = None,
     redact: bool = False,
     tenant_id: str = "local",
+    progress: Progress | None = None,
 ) -> list[Imported]:
     """Import every session among ``paths``, each as one run.
 
     ``redact`` removes secrets from the content as well, and then no original is kept: the run
     cannot be exported byte for byte (resolution 6). Without it nothing is removed, and all
-    that is written is readable by its owner only.
+    that is written is readable by its owner only. ``progress`` is told how far each file is.
 
     Raises:
         UsageError: no path, or ``run_id`` for several sessions. InvalidId: a bad run id.
@@ -66,7 +68,7 @@ def import_files(
             raise UsageError(
                 f"one run id for {len(found)} sessions", remedy="Import them one by one"
             )
-    return [_import(root, one, run_id, agent, redact, tenant_id) for one in found]
+    return [_import(root, one, run_id, agent, redact, tenant_id, progress) for one in found]
 
 
 def _import(
@@ -76,6 +78,7 @@ def _import(
     agent: str | None,
     redact: bool,
     tenant_id: str,
+    progress: Progress | None,
 ) -> Imported:
     transcript = READERS[session.format].read(session.files)
     scrub = Scrubber(redact)
@@ -99,7 +102,8 @@ def _import(
     about = _about(transcript, recipes, findings, redact)
     blobs = [blob for recipe in recipes for blob in blobs_of(root.cas, recipe)]
     first = Draft("source.imported", about, blobs=tuple(dict.fromkeys(blobs)))
-    head = write_entries(writer, transcript, scrub, first)
+    tell = None if progress is None else partial(progress, str(session.path))
+    head = write_entries(writer, transcript, scrub, first, tell)
     steps = writer.journal.next_seq
     return _result(session, transcript, name, findings, head, steps)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+import orjson
 
 from playhead.convert.deltas import Deltas
 from playhead.core.events import Draft
@@ -16,6 +18,9 @@ from playhead.recorder.writer import RunWriter
 
 HEAVY = 4 * 1024 * 1024
 """Bytes of a value's JSON above which it leaves the row."""
+Progress = Callable[[str, int, int], None]
+"""Told the file, how many of its entries are written, and how many there are."""
+_TELL_EVERY = 100
 MAX_NAME = 1000
 """Characters of a name or an id in an envelope."""
 
@@ -50,8 +55,16 @@ class Scrubber:
         return dataclasses.replace(finding, what=self.text(finding.what), place=place)
 
 
-def write_entries(writer: RunWriter, t: Transcript, scrub: Scrubber, first: Draft) -> str:
+def write_entries(
+    writer: RunWriter,
+    t: Transcript,
+    scrub: Scrubber,
+    first: Draft,
+    tell: Callable[[int, int], None] | None = None,
+) -> str:
     """Write ``first``, every entry and the end of the run; returns the head.
+
+    ``tell`` hears, every hundred entries and at the end, how many of how many are written.
 
     An entry without a time takes the time of the one before it: file order is the order of
     events, and a time is data (case C49).
@@ -64,25 +77,39 @@ def write_entries(writer: RunWriter, t: Transcript, scrub: Scrubber, first: Draf
     last = next((entry.at for entry in t.entries if entry.at is not None), None)
     try:
         writer.emit(dataclasses.replace(first, payload=scrub.mapping(first.payload)), at=last)
-        for entry in t.entries:
+        for done, entry in enumerate(t.entries):
+            if tell is not None and done % _TELL_EVERY == 0:
+                tell(done, len(t.entries))
             last = entry.at or last
-            draft = draft_of(entry, scrub)
-            if heavy:
-                draft = dataclasses.replace(draft, payload=_light(dict(draft.payload)))
+            prompt: str | None = None
+            blobs: tuple[str, ...] = ()
             if entry.messages is not None:
                 prompt, blobs = deltas.encode(writer.journal.next_seq, entry.messages)
-                draft = dataclasses.replace(draft, prompt=prompt, blobs=blobs)
+            payload = payload_of(entry, scrub)
+            draft = Draft(
+                type=entry.type,
+                payload=_light(payload) if heavy else payload,
+                name=_clean(entry.name, scrub),
+                model=_clean(entry.model, scrub),
+                prompt=prompt,
+                turn_id=_clean(entry.turn_id, scrub),
+                subagent_run_id=_clean(entry.subagent_run_id, scrub),
+                blobs=blobs,
+            )
             seq = writer.emit(draft, at=last)
             if entry.type == "model.responded":
                 deltas.answered(seq, entry.payload.get("result"))
-        return writer.close(t.status, at=last)
+        head = writer.close(t.status, at=last)
     except BaseException:
         writer.journal.close()
         raise
+    if tell is not None:
+        tell(len(t.entries), len(t.entries))
+    return head
 
 
-def draft_of(entry: Entry, scrub: Scrubber) -> Draft:
-    """The event of an entry. Its payload says where in the source it comes from; a redacted
+def payload_of(entry: Entry, scrub: Scrubber) -> dict[str, JSON]:
+    """The payload of an entry's event. It says where in the source it comes from; a redacted
     one without the row's digest, against which a guessed secret could be checked."""
     place: dict[str, JSON] = {
         "file": entry.source.file,
@@ -93,14 +120,7 @@ def draft_of(entry: Entry, scrub: Scrubber) -> Draft:
         place["sha256"] = entry.source.sha256
     payload = scrub.mapping(entry.payload)
     payload["source"] = place
-    return Draft(
-        type=entry.type,
-        payload=payload,
-        name=_clean(entry.name, scrub),
-        model=_clean(entry.model, scrub),
-        turn_id=_clean(entry.turn_id, scrub),
-        subagent_run_id=_clean(entry.subagent_run_id, scrub),
-    )
+    return payload
 
 
 def _clean(text: str | None, scrub: Scrubber) -> str | None:
@@ -118,9 +138,20 @@ def _light(payload: dict[str, JSON]) -> dict[str, JSON]:
     """A row has a limit; a value over 4 MiB is given as JSON text, which becomes a blob."""
     kept: dict[str, JSON] = {}
     for key, value in payload.items():
+        if _surely_light(value):
+            kept[key] = value
+            continue
         try:
             text = json.dumps(value, separators=(",", ":"))
         except (ValueError, RecursionError):
             text = ""  # nested too deeply: the writer keeps such a value as text by itself
         kept[key] = {"json": text} if len(text) > HEAVY else value
     return kept
+
+
+def _surely_light(value: JSON) -> bool:
+    """A quick look: JSON in ASCII has at most three times the bytes that UTF-8 needs."""
+    try:
+        return len(orjson.dumps(value)) * 3 <= HEAVY
+    except TypeError:  # a lone surrogate or a deep value: `_light` looks closely
+        return False

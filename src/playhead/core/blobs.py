@@ -6,6 +6,8 @@ import base64
 import json
 from hashlib import sha256
 
+import orjson
+
 from playhead.core.model import JSON
 from playhead.core.values import BLOB_AT, MARK, PutBlob
 from playhead.errors import BlobError
@@ -33,6 +35,14 @@ def externalise(value: JSON, put: PutBlob, blobs: list[str]) -> JSON:
     if kind in ("blob", "float", "int", "time", "same"):
         return value
     return {key: externalise(item, put, blobs) for key, item in value.items()}
+
+
+def is_small(value: JSON) -> bool:
+    """True when all of a normalised value is too short for `externalise` to find a part."""
+    try:
+        return len(orjson.dumps(value)) < BLOB_AT
+    except TypeError:
+        return False
 
 
 def in_one_blob(value: JSON, put: PutBlob, blobs: list[str]) -> JSON:

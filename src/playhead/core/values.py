@@ -90,7 +90,7 @@ class Normaliser:
         return number if number.bit_length() <= _MAX_INT_BITS else _mark("int", hex=hex(number))
 
     def _mapping(self, items: Mapping[object, object], depth: int) -> JSON:
-        if MARK in items or not all(type(key) is str and _clean(key) for key in items):
+        if MARK in items or not _plain_keys(items):
             pairs = [
                 [self.value(k, depth + 2), self.value(v, depth + 2)] for k, v in list(items.items())
             ]
@@ -158,8 +158,11 @@ def _mark(kind: str, **parts: JSON) -> dict[str, JSON]:
     return {MARK: kind, **parts}
 
 
-def _clean(key: str) -> bool:
-    return key.isascii() or _encodable(key)
+def _plain_keys(items: Iterable[object]) -> bool:
+    for key in items:  # a loop: this is asked for every mapping of every row
+        if type(key) is not str or not (key.isascii() or _encodable(key)):
+            return False
+    return True
 
 
 def _encodable(text: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from playhead.core.blobs import externalise, in_one_blob
+from playhead.core.blobs import externalise, in_one_blob, is_small
 from playhead.core.encode import fast_bytes
 from playhead.core.model import JSON
 from playhead.core.redact import Policy, Redactor
@@ -52,13 +52,16 @@ class Preparer:
         normal_value, removed = self._redactor.value(plain)
         blobs: list[str] = []
         clean = normal_value if isinstance(normal_value, dict) else {"value": normal_value}
-        kept = {key: self._fit(value, blobs) for key, value in clean.items()}
+        if is_small(clean):
+            kept = dict(clean)
+        else:
+            kept = {key: self._fit(value, blobs) for key, value in clean.items()}
         if removed:
             kept["redacted"] = len(removed)
         return kept, tuple(dict.fromkeys(blobs))
 
     def _fit(self, value: JSON, blobs: list[str]) -> JSON:
-        if self._put is None:
+        if self._put is None or is_small(value):
             return value
         small = externalise(value, self._put, blobs)
         if isinstance(small, (dict, list)) and len(fast_bytes(small)) > HEAVY:
