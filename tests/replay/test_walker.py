@@ -47,10 +47,10 @@ def test_moves_stop_at_the_ends(run: Run) -> None:
 
 def test_errors_are_found_both_ways_and_the_cursor_stays_after_the_last(run: Run) -> None:
     walker = Walker(run)
-    assert [walker.next_error() for _ in range(3)] == [3, 5, None]
+    assert [walker.next_error() for _ in range(4)] == [2, 3, 5, None]
     assert walker.position == 5
-    assert [walker.previous_error() for _ in range(2)] == [3, None]
-    assert walker.position == 3
+    assert [walker.previous_error() for _ in range(3)] == [3, 2, None]
+    assert walker.position == 2
 
 
 def test_turns_are_found_both_ways(run: Run) -> None:

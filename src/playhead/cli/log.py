@@ -76,6 +76,6 @@ def _print(lines: Iterator[LogLine], limit: int) -> None:
         if limit and count == limit:
             click.echo(f"... and more after {limit} lines: --limit 0 shows all", err=True)
             return
-        bad = any(mark in ("error", "changed", "misplaced") for mark in line.marks)
+        bad = any(mark in ("error", "changed", "misplaced", "unanswered") for mark in line.marks)
         text = step_text(line)
         say(click.style(text, fg="red") if bad else text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,6 +11,7 @@ from playhead.core.persistent import thaw
 from playhead.core.rows import BadRow, Row
 from playhead.core.state import Record, Records, State
 from playhead.errors import PlayheadError
+from playhead.replay.calls import NEAR, OUTCOMES, call_step, outcome, over
 from playhead.replay.decode import event_at, step_of
 from playhead.replay.info import when
 from playhead.replay.render import answer_text, error_text, message_text, value_text
@@ -20,13 +21,8 @@ from playhead.replay.text import shortened, visible
 _SHORT = 2_000
 """Characters of one text that are shown unless all is asked for."""
 _LAST_MESSAGES = 6
-_LOOK_AHEAD = 1024
 _OPEN_SHOWN = 20
 _FAMILIES = ("interrupts", "subagents", "exports", "user_cards")
-_OUTCOMES: Mapping[str, tuple[str, ...]] = {
-    "tool.called": ("tool.completed", "tool.failed"),
-    "model.requested": ("model.responded", "model.failed"),
-}
 _SHOWN_APART = frozenset(("arguments", "result", "error", "output", "input", "message", "stamp"))
 
 
@@ -51,9 +47,9 @@ def detail(run: Run, number: int, full: bool = False) -> list[Section]:
     parts: list[tuple[str, str]] = [("step", _heading(run, number, event))]
     parts += _asked(run, number, event, full)
     parts += _payload(run, number, event)
-    outcome = _outcome(run, number, event)
-    if outcome:
-        parts.append(("outcome", outcome))
+    ending = _outcome(run, number, event)
+    if ending:
+        parts.append(("outcome", ending))
     parts += _state(run, number, full)
     parts.append(("chain", _chain(run, number)))
     shown = []
@@ -70,6 +66,8 @@ def _heading(run: Run, number: int, event: Event) -> str:
         lines.append(("model", event.model))
     lines.append(("at", event.at or when(run.step(number).ts)))
     lines.append(("turn", event.turn_id))
+    call = call_step(run, event)
+    lines.append(("answers", "" if call is None else f"step {call}"))
     lines.append(("subagent", event.subagent_run_id))
     lines.append(("id", event.id))
     lines.append(("caused by", event.causation_id))
@@ -104,7 +102,7 @@ def _payload(run: Run, number: int, event: Event) -> list[tuple[str, str]]:
             parts.append((key, value_text(values[key])))
     if event.type == "model.responded":
         parts.append(("answer", answer_text(values.get("result"))))
-    if "result" in values:
+    elif "result" in values:
         parts.append(("result", value_text(values["result"])))
     if "error" in values:
         parts.append(("error", error_text(values) or value_text(values["error"])))
@@ -118,16 +116,16 @@ def _payload(run: Run, number: int, event: Event) -> list[tuple[str, str]]:
 
 def _outcome(run: Run, number: int, event: Event) -> str:
     """Where a call ended, or that nobody knows (decision 4)."""
-    wanted = _OUTCOMES.get(event.type)
-    call_id = event.payload.get("call_id")
-    if wanted is None or not isinstance(call_id, str):
+    if event.type not in OUTCOMES or not isinstance(event.payload.get("call_id"), str):
         return ""
-    for later in run.events(number + 1, number + 1 + _LOOK_AHEAD):
-        if later.type in wanted and later.payload.get("call_id") == call_id:
-            word = later.type.rpartition(".")[2]
-            return f"{word} at step {later.seq}{_took(event.at, later.at)}"
-    if run.has(number + 1 + _LOOK_AHEAD):
-        return f"not within the next {_LOOK_AHEAD} steps"
+    later = outcome(run, event)
+    if later is not None:
+        word = later.type.rpartition(".")[2]
+        return f"{word} at step {later.seq}{_took(event.at, later.at)}"
+    if run.has(number + 1 + NEAR):
+        return f"not within the next {NEAR} steps"
+    if not over(run):
+        return "pending: the record holds no result yet"
     return "unknown: the record holds no result; the call may have had its effect"
 
 
@@ -136,7 +134,8 @@ def _took(start: str | None, end: str | None) -> str:
         span = datetime.fromisoformat(end or "") - datetime.fromisoformat(start or "")
     except (ValueError, TypeError):
         return ""
-    return f", after {span.total_seconds():.3f} s"
+    seconds = span.total_seconds()
+    return f", after {seconds:.3f} s" if abs(seconds) >= 1 else f", after {seconds * 1000:.1f} ms"
 
 
 def _state(run: Run, number: int, full: bool) -> list[tuple[str, str]]:

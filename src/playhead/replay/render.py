@@ -12,6 +12,7 @@ from playhead.core.model import JSON, Event
 from playhead.core.prompts import is_range, messages_of_result, parse_segments
 from playhead.core.values import MARK
 
+_BRIEF = 40
 _TOO_DEEP = "(nested too deeply to be shown)"
 
 
@@ -152,8 +153,14 @@ def error_text(payload: Mapping[str, JSON]) -> str:
 
 
 def arguments_text(arguments: JSON) -> str:
-    """Arguments of a call on one line."""
+    """Arguments of a call on one line; a long one among several does not hide the others."""
     if not isinstance(arguments, Mapping):
         return value_text(arguments, compact=True)
     pairs: Sequence[tuple[object, object]] = list(arguments.items())
-    return ", ".join(f"{key}={value_text(item, compact=True)}" for key, item in pairs)
+    if len(pairs) == 1:
+        return f"{pairs[0][0]}={value_text(pairs[0][1], compact=True)}"
+    return ", ".join(f"{key}={_brief(value_text(item, compact=True))}" for key, item in pairs)
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= _BRIEF else text[: _BRIEF - 1] + "…"

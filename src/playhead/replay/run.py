@@ -14,10 +14,12 @@ from playhead.core.messages import segments_of
 from playhead.core.model import JSON, Event, Step
 from playhead.core.projections import ToolCalls, Turns, Usage
 from playhead.core.prompts import rebuild
+from playhead.core.restore import restore
 from playhead.core.rows import BadRow, Row
 from playhead.core.state import State
-from playhead.core.values import MARK, restore
+from playhead.core.values import MARK
 from playhead.errors import BlobError, NotFound, Place, PlayheadError, TooLarge
+from playhead.replay.calls import over, unanswered
 from playhead.replay.decode import event_at, row_of, step_of
 from playhead.replay.info import RunInfo, info_of
 from playhead.replay.lines import Lines, open_lines
@@ -132,6 +134,10 @@ class Run:
             NotFound: there is no such step.
         """
         return event_at(number, self.row(number))
+
+    def lost(self, event: Event) -> bool:
+        """True for a call whose result never came: the run is over and holds none (decision 4)."""
+        return unanswered(self, event) and over(self)
 
     def events(self, begin: int = 0, end: int | None = None) -> Iterator[Event]:
         """Events of the steps from ``begin`` up to ``end``; a long range is read in blocks."""

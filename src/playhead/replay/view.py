@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from playhead.core.model import JSON, Event
 from playhead.core.rows import Row
+from playhead.replay.calls import call_step, unanswered
 from playhead.replay.decode import UNREADABLE, event_at, step_of
 from playhead.replay.detail import Section, detail
 from playhead.replay.info import when
@@ -49,7 +50,8 @@ class LogLine:
     ``kind`` is the event's type, ``title`` whom it concerns (model, tool, turn), ``detail``
     the beginning of what was said or done, ``status`` how it ended (empty while nothing
     ended), ``turn`` the turn's id. ``marks`` are single words such as ``error``, ``write``,
-    ``redacted``, ``changed``.
+    ``redacted``, ``changed``, ``unanswered`` (a call without a result). ``call`` is the step
+    whose call this one answers, where that is known.
     """
 
     step: int
@@ -60,6 +62,7 @@ class LogLine:
     status: str
     turn: str
     marks: tuple[str, ...] = ()
+    call: int | None = None
 
 
 def one_line(event: Event) -> LogLine:
@@ -84,7 +87,8 @@ def line_of(run: Run, number: int) -> LogLine:
         NotFound: there is no such step.
     """
     row = run.row(number)
-    line = one_line(event_at(number, row))
+    event = event_at(number, row)
+    line = one_line(event)
     if not isinstance(row, Row):
         return line
     step = step_of(number, row)
@@ -93,17 +97,10 @@ def line_of(run: Run, number: int) -> LogLine:
         odd.append("changed")
     if step.seq != number:
         odd.append("misplaced")
+    if unanswered(run, event):
+        odd.append("unanswered")
     time = line.time or one_liner(when(step.ts) or "", 40)
-    return LogLine(
-        number,
-        time,
-        line.kind,
-        line.title,
-        line.detail,
-        line.status,
-        line.turn,
-        (*line.marks, *odd),
-    )
+    return replace(line, time=time, marks=(*line.marks, *odd), call=call_step(run, event))
 
 
 def _title(event: Event) -> str:
@@ -129,7 +126,8 @@ def _status(event: Event) -> str:
             return value
     verb = event.type.rpartition(".")[2]
     if event.type in ("tool.completed", "model.responded", "subagent.completed"):
-        return "failed" if is_error(event) else "ok"
+        closed = event.payload.get("outcome") == "closed"  # a generator, left before its end
+        return "failed" if is_error(event) else "closed" if closed else "ok"
     return verb if verb in ("failed", "cancelled", "expired", "resolved", "suspended") else ""
 
 

@@ -72,12 +72,15 @@ class Walker:
         return self.jump(max(self.position - count, 0))
 
     def next_error(self) -> int | None:
-        """To the next step that is an error."""
-        return self._to(is_error, 1)
+        """To the next step that is an error, or a call that got no result in a run that is over."""
+        return self._to(self._is_bad, 1)
 
     def previous_error(self) -> int | None:
         """To the error before this step."""
-        return self._to(is_error, -1)
+        return self._to(self._is_bad, -1)
+
+    def _is_bad(self, event: Event) -> bool:
+        return is_error(event) or self.run.lost(event)
 
     def next_turn(self) -> int | None:
         """To the next step that starts a turn."""

@@ -36,6 +36,9 @@ class _Window:
     def event(self, number: int) -> Event:
         return self._run.event(number)
 
+    def lost(self, event: Event) -> bool:
+        return self._run.lost(event)
+
     def raw(self, number: int) -> bytes:
         return self._run.raw(number)
 

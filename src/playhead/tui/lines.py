@@ -13,6 +13,8 @@ def step_text(line: LogLine, *, number: bool = True) -> str:
     words = [f"{line.kind:<15}"]
     if line.title:
         words.append(line.title)
+    if line.call is not None and (line.kind.startswith("tool.") or line.call != line.step - 1):
+        words.append(f"← step {line.call}")
     if line.detail and line.detail != line.title:
         words.append(line.detail)
     if line.status:

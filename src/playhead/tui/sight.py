@@ -35,7 +35,7 @@ class Sight:
     def line(self, step: int) -> tuple[str, bool]:
         """The line of a step, and whether something is wrong there."""
         line = line_of(self._run, step)
-        bad = any(mark in ("error", "changed", "misplaced") for mark in line.marks)
+        bad = any(mark in ("error", "changed", "misplaced", "unanswered") for mark in line.marks)
         return step_text(line, number=False), bad
 
     def step(self, step: int, *, full: bool) -> str:
