@@ -232,7 +232,7 @@ def test_detail_tells_what_became_of_a_call_and_what_changed(tmp_path: Path) -> 
     assert "interrupts: 1, of them open 0" in sections(folder, 2)["state after it"]
     assert '"eventCount": 3' in sections(folder, 2, full=True)["state after it"]
     assert sections(folder, 3)["result"] == '{\n  "ok": 1\n}'
-    assert "changed" not in sections(folder, 3)
+    assert sections(folder, 3)["changed"] == "calls: get (step 0) pending → completed"
     assert sections(folder, 4)["outcome"].startswith("unknown: the record holds no result")
     assert "line 5, byte" in sections(folder, 4)["chain"]
 

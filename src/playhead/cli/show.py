@@ -43,6 +43,7 @@ def command(root: Root, as_json: bool, run: str, step: str, full: bool) -> int:
 def _document(run: Run, number: int) -> dict[str, object]:
     """The step as it was recorded, its place, its hashes and the state after it."""
     from playhead.cli.documents import plain
+    from playhead.replay.states import state_document
     from playhead.replay.view import detail, is_error
 
     event, step = run.event(number), run.step(number)
@@ -64,7 +65,7 @@ def _document(run: Run, number: int) -> dict[str, object]:
         "prev_hash": step.prev_hash,
         "input_hash": step.input_hash,
         "where": run.place(number).to_dict(),
-        "state": plain(run.state(number).to_wire()),
+        "state": plain(state_document(run, number)),
         "sections": [
             {"title": part.title, "text": part.text} for part in detail(run, number, full=True)
         ],

@@ -1,4 +1,4 @@
-"""The projections that come with playhead: messages, turns, tool calls, usage.
+"""The projections that come with playhead: messages, turns, tool calls, usage, the agent's state.
 
 Each is a pure fold beside the core state (design: "Projections"). Their states are immutable
 and share structure, so a state from any earlier step costs nothing to keep. None of them
@@ -29,12 +29,14 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class Entries:
     """Entries in first-seen order, found by id. ``open`` is the place of the latest open one,
-    ``ended`` the step at which the run ended last."""
+    ``waiting`` the places of the last calls without a result, ``ended`` the step at which the
+    run ended last."""
 
     items: Vector[Entry] = field(default_factory=Vector)
     index: Index = field(default_factory=Index)
     open: int | None = None
     ended: int | None = None
+    waiting: tuple[int, ...] = ()
 
     def get(self, entry_id: str) -> Entry | None:
         at = self.index.get(entry_id)
@@ -50,6 +52,10 @@ class Entries:
 
 def _text(value: JSON) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+_MAX_WAITING = 64
+"""Calls without a result that are held ready; more only a hostile or a broken run has."""
 
 
 class ToolCalls:
@@ -78,14 +84,20 @@ class ToolCalls:
         old = state.get(call_id)
         name = _text(event.name) or (old.name if old else None)
         if event.type == "tool.called":
-            fresh = Entry(call_id, name, "pending", event.seq)
-            return state.put(fresh) if old is None else state
+            if old is not None:
+                return state
+            waiting = (*state.waiting[1 - _MAX_WAITING :], len(state.items))
+            grown = state.put(Entry(call_id, name, "pending", event.seq))
+            return replace(grown, waiting=waiting)
         status = event.type.removeprefix("tool.")
         if old is None:
             return state.put(Entry(call_id, name, status, None, event.seq))
         if old.closed is not None:
             return state
-        return state.put(replace(old, name=name, status=status, closed=event.seq))
+        place = state.index.get(call_id)
+        waiting = tuple(at for at in state.waiting if at != place)
+        closed = state.put(replace(old, name=name, status=status, closed=event.seq))
+        return replace(closed, waiting=waiting)
 
     def view(self, state: object) -> JSON:
         assert isinstance(state, Entries)
@@ -107,6 +119,11 @@ def _wire(entry: Entry, id_name: str) -> dict[str, JSON]:
         "opened": entry.opened,
         "closed": entry.closed,
     }
+
+
+def pending(calls: Entries) -> list[Entry]:
+    """The calls without a result, oldest first: at most the last `_MAX_WAITING` of them."""
+    return [_after(calls.ended, calls.items[at]) for at in calls.waiting]
 
 
 class Turns:
@@ -184,9 +201,64 @@ def _numbers(usage: Mapping[str, JSON]) -> list[tuple[str, int]]:
     return found
 
 
-BUILT_IN: tuple[Messages | Turns | ToolCalls | Usage, ...] = (
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Which step set each key of the agent's state last, in first-set order."""
+
+    items: Vector[tuple[str, int]] = field(default_factory=Vector)
+    index: Index = field(default_factory=Index)
+
+    def get(self, key: str) -> int | None:
+        at = self.index.get(key)
+        return None if at is None else self.items[at][1]
+
+
+class AgentState:
+    """The agent's own state: the last ``state.changed`` of each key.
+
+    Steps are held, not values: a value lies in its row, and a run's memory stays bounded.
+    Beyond `_MAX_KEYS` keys a new key is passed over.
+    """
+
+    key = "state"
+    version = 1
+
+    def init(self) -> Held:
+        return Held()
+
+    def apply(self, state: object, event: Event) -> object:
+        assert isinstance(state, Held)
+        key = state_key(event)
+        if key is None:
+            return state
+        at = state.index.get(key)
+        if at is not None:
+            return replace(state, items=state.items.replace(at, (key, event.seq)))
+        count = len(state.items)
+        if count >= _MAX_KEYS:
+            return state
+        items = state.items.append((key, event.seq))
+        return Held(items, state.index.set(key, count))
+
+    def view(self, state: object) -> JSON:
+        assert isinstance(state, Held)
+        return dict(state.items)
+
+
+_MAX_KEYS = 4096
+
+
+def state_key(event: Event) -> str | None:
+    """The key that a ``state.changed`` sets; an imported one names a ``kind`` instead."""
+    if event.type != "state.changed":
+        return None
+    return _text(event.payload.get("key")) or _text(event.payload.get("kind"))
+
+
+BUILT_IN: tuple[Messages | Turns | ToolCalls | Usage | AgentState, ...] = (
     Messages(),
     Turns(),
     ToolCalls(),
     Usage(),
+    AgentState(),
 )

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from playhead.core.model import Event
-from playhead.core.persistent import thaw
 from playhead.core.rows import BadRow, Row
-from playhead.core.state import Record, Records, State
 from playhead.errors import PlayheadError
 from playhead.replay.calls import NEAR, OUTCOMES, call_step, outcome, over
 from playhead.replay.decode import event_at, step_of
 from playhead.replay.info import when
 from playhead.replay.render import answer_text, error_text, message_text, value_text
 from playhead.replay.run import Run
+from playhead.replay.states import state_parts
 from playhead.replay.text import shortened, visible
 
 _SHORT = 2_000
 """Characters of one text that are shown unless all is asked for."""
 _LAST_MESSAGES = 6
-_OPEN_SHOWN = 20
-_FAMILIES = ("interrupts", "subagents", "exports", "user_cards")
 _SHOWN_APART = frozenset(("arguments", "result", "error", "output", "input", "message", "stamp"))
 
 
@@ -34,10 +31,11 @@ class Section:
     text: str
 
 
-def detail(run: Run, number: int, full: bool = False) -> list[Section]:
+def detail(run: Run, number: int, full: bool = False, *, state: bool = True) -> list[Section]:
     """Everything about step ``number``, in the order in which one reads it.
 
-    ``full`` shows every message and every character. What cannot be shown (a missing blob, a
+    ``full`` shows every message and every character. ``state`` folds up to the step; without it
+    the parts about the state are left out. What cannot be shown (a missing blob, a
     prompt that refers to nothing) is a sentence in its place, not an error.
 
     Raises:
@@ -50,7 +48,8 @@ def detail(run: Run, number: int, full: bool = False) -> list[Section]:
     ending = _outcome(run, number, event)
     if ending:
         parts.append(("outcome", ending))
-    parts += _state(run, number, full)
+    if state:
+        parts += state_parts(run, number, full)
     parts.append(("chain", _chain(run, number)))
     shown = []
     for title, text in parts:
@@ -136,44 +135,6 @@ def _took(start: str | None, end: str | None) -> str:
         return ""
     seconds = span.total_seconds()
     return f", after {seconds:.3f} s" if abs(seconds) >= 1 else f", after {seconds * 1000:.1f} ms"
-
-
-def _state(run: Run, number: int, full: bool) -> list[tuple[str, str]]:
-    before, after = run.state(number - 1), run.state(number)
-    changes = list(_changes(before, after))
-    parts = [("changed", "\n".join(changes))] if changes else []
-    if full:
-        return [*parts, ("state after it", value_text(after.to_wire()))]
-    lines = []
-    for name in _FAMILIES:
-        records: Records = getattr(after, name)
-        running = [record for record in records if record.closed_at is None]
-        lines.append(f"{name}: {len(records)}, of them open {len(running)}")
-        lines += [f"  {record.id}: {record.status}" for record in running[:_OPEN_SHOWN]]
-    return [*parts, ("state after it", "\n".join([*lines, f"events: {after.event_count}"]))]
-
-
-def _changes(before: State, after: State) -> Iterator[str]:
-    """Records that are new or not as they were; the event count changes with every step."""
-    for name in _FAMILIES:
-        old: Records = getattr(before, name)
-        new: Records = getattr(after, name)
-        if old is new:
-            continue
-        for record in new:
-            known = old.get(record.id)
-            if known is None:
-                yield f"{name}: + {record.id} ({record.status})"
-            elif known is not record:
-                yield from _differences(name, known, record)
-
-
-def _differences(family: str, old: Record, new: Record) -> Iterator[str]:
-    for key in ("status", "closed_at", "revision", "value", "outcome"):
-        was, now = getattr(old, key), getattr(new, key)
-        if was != now:
-            words = [value_text(thaw(value), compact=True) for value in (was, now)]
-            yield f"{family} {new.id}: {key} {words[0]} → {words[1]}"
 
 
 def _chain(run: Run, number: int) -> str:

@@ -12,7 +12,7 @@ from typing import Self
 from playhead.core.fold import Folded, Projection, start
 from playhead.core.messages import segments_of
 from playhead.core.model import JSON, Event, Step
-from playhead.core.projections import ToolCalls, Turns, Usage
+from playhead.core.projections import AgentState, ToolCalls, Turns, Usage
 from playhead.core.prompts import rebuild
 from playhead.core.restore import restore
 from playhead.core.rows import BadRow, Row
@@ -46,7 +46,7 @@ class Run:
         self.folder = folder
         self._lines = lines
         self._cas = cas
-        projections: tuple[Projection, ...] = (Turns(), ToolCalls(), Usage())
+        projections: tuple[Projection, ...] = (Turns(), ToolCalls(), Usage(), AgentState())
         self._snapshots: list[Folded] = [start(projections)]
         self._recent: OrderedDict[int, Folded] = OrderedDict()
         self._parsed: OrderedDict[int, tuple[int, Sequence[JSON]]] = OrderedDict()

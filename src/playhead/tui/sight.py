@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from playhead.core.state import State
 from playhead.errors import PlayheadError
 from playhead.replay.text import visible
 from playhead.replay.view import detail, line_of
@@ -40,16 +39,19 @@ class Sight:
 
     def step(self, step: int, *, full: bool) -> str:
         """The step itself, at once: nothing is folded for it."""
-        return self._text(cast("Run", _Unfolded(self._run)), step, full, _is_of_step)
+        return self._text(step, full, _is_of_step, state=False)
 
     def state(self, step: int, *, full: bool, differing: bool) -> str:
         """The state after the step, or what changed in it. Folds up to the step."""
         wanted = _is_change if differing else _is_of_state
-        return self._text(self._run, step, full, wanted) or "nothing changed in the state here"
+        return self._text(step, full, wanted) or "nothing changed in the state here"
 
-    def _text(self, run: Run, step: int, full: bool, wanted: Callable[[Section], bool]) -> str:
+    def _text(
+        self, step: int, full: bool, wanted: Callable[[Section], bool], *, state: bool = True
+    ) -> str:
         try:
-            return section_text([part for part in detail(run, step, full=full) if wanted(part)])
+            parts = detail(self._run, step, full=full, state=state)
+            return section_text([part for part in parts if wanted(part)])
         except PlayheadError as error:  # what cannot be read is part of what there is to see
             return visible(str(error), newlines=True)
 
@@ -64,16 +66,3 @@ def _is_of_state(part: Section) -> bool:
 
 def _is_of_step(part: Section) -> bool:
     return not _is_of_state(part)
-
-
-class _Unfolded:
-    """A run whose state nobody asks for: all else is the run's own."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-
-    def state(self, number: int) -> State:
-        return State()
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._run, name)
