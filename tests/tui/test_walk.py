@@ -235,3 +235,22 @@ async def test_an_empty_run(root: Path) -> None:
                 pilot, "j", "end", "e", "t", "d", "f", "slash", "x", "enter", "g", "1", "enter"
             )
             assert "no step 1" in text_of(app, "status")
+
+
+@pytest.mark.parametrize("width", [60, 80, 99])
+async def test_a_narrow_screen_has_room_for_the_list_and_names_help_and_quit(
+    run: Run, width: int
+) -> None:
+    app = WalkApp(run, ERROR)
+    async with app.run_test(size=(width, 24)) as pilot:
+        await press(pilot)
+        assert app.timeline.size.width >= width - 4
+        assert "? help  q quit" in drawn(app)
+        lines = drawn(app).split("\n")
+        assert any(line.startswith(f"{ERROR:>7} ✗ tool failed [bold]x[/bold]") for line in lines)
+        assert any(line.startswith("      8 ▸ turn-4 again") for line in lines)
+
+
+async def test_on_a_wide_screen_the_list_is_wider_than_the_detail(run: Run) -> None:
+    async with walking(run) as (app, _):
+        assert app.timeline.size.width > app.query_one("#side").size.width

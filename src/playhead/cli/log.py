@@ -70,12 +70,11 @@ def _lines(run: Run, turns: bool, grep: str | None) -> Iterator[LogLine]:
 
 
 def _print(lines: Iterator[LogLine], limit: int) -> None:
-    from playhead.tui.lines import step_text
+    from playhead.tui.lines import is_bad, step_text
 
     for count, line in enumerate(lines):
         if limit and count == limit:
             click.echo(f"... and more after {limit} lines: --limit 0 shows all", err=True)
             return
-        bad = any(mark in ("error", "changed", "misplaced", "unanswered") for mark in line.marks)
         text = step_text(line)
-        say(click.style(text, fg="red") if bad else text)
+        say(click.style(text, fg="red") if is_bad(line) else text)

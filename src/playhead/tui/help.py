@@ -26,6 +26,10 @@ Walk a run
   ?                   this page
   q                   quit
 
+In the list:  → a tool is called   ← its result (of that step)   ✗ an error
+              ? a model is asked   ! it answers   = the agent's state changes
+              ▸ a turn begins      ◂ it ends
+
 What the run holds is shown as it was recorded; characters that would act
 on a terminal are spelled out, as in ⟨U+001B⟩.
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from playhead.errors import PlayheadError
 from playhead.replay.text import visible
 from playhead.replay.view import detail, line_of
-from playhead.tui.lines import section_text, step_text
+from playhead.tui.lines import is_bad, section_text, short_text
 
 if TYPE_CHECKING:
     from playhead.replay.run import Run
@@ -34,8 +34,7 @@ class Sight:
     def line(self, step: int) -> tuple[str, bool]:
         """The line of a step, and whether something is wrong there."""
         line = line_of(self._run, step)
-        bad = any(mark in ("error", "changed", "misplaced", "unanswered") for mark in line.marks)
-        return step_text(line, number=False), bad
+        return short_text(line), is_bad(line)
 
     def step(self, step: int, *, full: bool) -> str:
         """The step itself, at once: nothing is folded for it."""

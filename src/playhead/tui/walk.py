@@ -15,7 +15,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.timer import Timer
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from playhead.replay.text import visible
 from playhead.replay.walker import Walker
@@ -34,6 +34,9 @@ TICK: Final = 0.025
 CHUNK: Final = 8192
 """Steps counted in one go."""
 
+KEY_LINE: Final = "? help  q quit  j k step  g jump  / search  e error  t turn  d diff"
+"""The most wanted first: a narrow terminal cuts the end."""
+
 
 class WalkApp(App[None]):
     """Walk ``run``, beginning at step ``start`` (from 0)."""
@@ -42,14 +45,19 @@ class WalkApp(App[None]):
     TITLE = "playhead walk"
     CSS = """
     #title { height: 1; background: $primary; color: $text; padding: 0 1; }
-    #timeline { width: 5fr; }
-    #side { width: 6fr; border-left: vkey $primary; }
+    #timeline { width: 6fr; }
+    #side { width: 5fr; border-left: vkey $primary; }
+    .-narrow #panes { layout: vertical; }
+    .-narrow #timeline { width: 100%; height: 2fr; }
+    .-narrow #side { width: 100%; height: 3fr; border-left: none; border-top: hkey $primary; }
     #step-pane { height: 3fr; padding: 0 1; }
     #state-pane { height: 2fr; padding: 0 1; border-top: hkey $primary; }
     #prompt { display: none; height: 1; border: none; padding: 0 1; }
     #prompt.open { display: block; }
     #status { height: 1; color: $text-muted; padding: 0 1; }
+    #keys { height: 1; background: $panel; padding: 0 1; }
     """
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     BINDINGS = [  # noqa: RUF012
         Binding("g", "ask('jump')", "Jump"),
         Binding("slash", "ask('search')", "Search"),
@@ -85,7 +93,7 @@ class WalkApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(self.sight.title(), id="title", markup=False)
-        with Horizontal():
+        with Horizontal(id="panes"):
             yield Timeline(self.sight.line, id="timeline")
             with Vertical(id="side"):
                 with VerticalScroll(id="step-pane"):
@@ -94,7 +102,7 @@ class WalkApp(App[None]):
                     yield Static("", id="state", markup=False)
         yield Static("", id="status", markup=False)
         yield Input(id="prompt")
-        yield Footer()
+        yield Static(KEY_LINE, id="keys", markup=False)
 
     def on_mount(self) -> None:
         self._ticker = self.set_interval(TICK, self._work, pause=True)
