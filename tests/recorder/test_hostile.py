@@ -151,7 +151,7 @@ def test_half_a_frame_and_gone(server: EventServer, root: Path) -> None:
 
 def test_marks_in_values_are_kept_as_the_program_had_them(server: EventServer, root: Path) -> None:
     """A dict that looks like a mark is no mark, on either side of the socket."""
-    from playhead.core.values import restore
+    from playhead.core.restore import restore
 
     sink = RemoteSink.connect(server.path, "a")
     value = {"$playhead": "blob", "sha256": "0" * 64}

@@ -18,13 +18,15 @@ from enum import Enum
 from pathlib import PurePath
 
 from playhead.core.model import JSON
-from playhead.errors import ValueRefused
+from playhead.errors import PlayheadError, ValueRefused
 
 MARK = "$playhead"
 BLOB_AT = 16 * 1024
 """Strings of this many UTF-8 bytes and more are kept as blobs."""
 MAX_DEPTH = 48
 """Nesting of a recorded value; with the envelope a row stays within 64."""
+MAX_CONTAINERS = 100_000
+"""Lists, mappings and objects in one recorded value; those beyond are marked."""
 _REPR_LIMIT = 2000
 _MAX_INT_BITS = 14_000
 
@@ -48,6 +50,8 @@ class Normaliser:
     def __init__(self, put_blob: PutBlob | None = None) -> None:
         self._put = put_blob
         self.blobs: list[str] = []
+        self._left = MAX_CONTAINERS
+        self._inside: set[int] = set()
 
     def value(self, value: object, depth: int = 0) -> JSON:
         kind = type(value)
@@ -59,13 +63,37 @@ class Normaliser:
             return self._int(value)  # type: ignore[arg-type]
         if kind is float:
             return value if math.isfinite(value) else _mark("float", value=repr(value))  # type: ignore[arg-type]
-        if depth >= MAX_DEPTH:
-            return self._deep(value)
-        if kind is dict:
-            return self._mapping(value, depth)  # type: ignore[arg-type]
-        if kind is list or kind is tuple:
-            return [self.value(item, depth + 1) for item in value]  # type: ignore[attr-defined]
-        return self._other(value, depth)
+        return self._compound(value, depth)
+
+    def _compound(self, value: object, depth: int) -> JSON:
+        """A container or an object of the agent's own.
+
+        A foreign object's code may run here (even ``isinstance`` can). Whatever it raises must
+        not reach the agent, so it becomes a marked value that names the exception (resolution
+        10). A value inside itself, and more containers than any row could show, are marked.
+        """
+        here = id(value)
+        if here in self._inside:
+            return _mark("object", type=_type_name(value), repr="the value that this lies in")
+        self._left -= 1
+        if self._left < 0:
+            return _mark("object", type=_type_name(value), repr="one of too many values")
+        self._inside.add(here)
+        try:
+            if depth >= MAX_DEPTH:
+                return self._deep(value)
+            kind = type(value)
+            if kind is dict:
+                return self._mapping(value, depth)  # type: ignore[arg-type]
+            if kind is list or kind is tuple:
+                return [self.value(item, depth + 1) for item in value]  # type: ignore[attr-defined]
+            return self._other(value, depth)
+        except (KeyboardInterrupt, PlayheadError):
+            raise
+        except BaseException as error:
+            return _mark("object", type=_type_name(value), repr=f"unreadable: {_named(error)}")
+        finally:
+            self._inside.discard(here)
 
     def _text(self, text: str) -> JSON:
         size = len(text)
@@ -98,6 +126,10 @@ class Normaliser:
         return {key: self.value(item, depth + 1) for key, item in list(items.items())}
 
     def _deep(self, value: object) -> JSON:
+        parts = _count(value, self._left + 1)
+        self._left -= parts
+        if self._left < 0:
+            return _mark("object", type=_type_name(value), repr="nested too deeply, and too large")
         try:
             text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=_safe_repr)
         except (ValueError, TypeError, RecursionError):
@@ -131,26 +163,21 @@ class Normaliser:
         return _mark("bytes", base64=base64.b64encode(raw).decode("ascii"))
 
     def _structure(self, value: object, depth: int) -> JSON:
-        """Sets, dataclasses, mappings, pydantic-like models; anything else by its repr.
-
-        A foreign object's own code runs here. Whatever it raises must not reach the agent, so
-        it is kept as a marked value that names the exception (resolution 10).
-        """
+        """Sequences, sets, mappings, dataclasses, pydantic-like models; else the repr."""
         name = _type_name(value)
-        try:
-            if isinstance(value, (set, frozenset)):
-                ordered = sorted(value, key=_safe_repr)
-                return _mark("set", items=[self.value(item, depth + 2) for item in ordered])
-            if isinstance(value, Mapping):
-                return self._mapping(dict(value), depth)
-            if dataclasses.is_dataclass(value) and not isinstance(value, type):
-                fields = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
-                return _mark("object", type=name, value=self.value(fields, depth + 1))
-            dump = getattr(value, "model_dump", None)
-            if callable(dump) and not isinstance(value, type):
-                return _mark("object", type=name, value=self.value(dump(), depth + 1))
-        except Exception as error:
-            return _mark("object", type=name, repr=f"unreadable: {type(error).__name__}")
+        if isinstance(value, (list, tuple)):
+            return [self.value(item, depth + 1) for item in list(value)]
+        if isinstance(value, (set, frozenset)):
+            ordered = sorted(value, key=_safe_repr)
+            return _mark("set", items=[self.value(item, depth + 2) for item in ordered])
+        if isinstance(value, Mapping):
+            return self._mapping(dict(value), depth)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
+            return _mark("object", type=name, value=self.value(fields, depth + 1))
+        if callable(getattr(type(value), "model_dump", None)):
+            dumped = value.model_dump()  # type: ignore[attr-defined]
+            return _mark("object", type=name, value=self.value(dumped, depth + 1))
         return _mark("object", type=name, repr=self._text(_safe_repr(value)))
 
 
@@ -163,6 +190,23 @@ def _plain_keys(items: Iterable[object]) -> bool:
         if type(key) is not str or not (key.isascii() or _encodable(key)):
             return False
     return True
+
+
+def _count(value: object, limit: int) -> int:
+    """How many parts writing a value out takes, shared ones each time; ``limit`` at most."""
+    todo, seen = [value], 0
+    while todo and seen < limit:
+        top = todo.pop()
+        seen += 1
+        if isinstance(top, dict):
+            todo += top.values()
+        elif isinstance(top, (list, tuple)):
+            todo += top
+    return seen
+
+
+def _named(error: BaseException) -> str:
+    return type(error).__name__
 
 
 def _encodable(text: str) -> bool:
@@ -181,7 +225,9 @@ def _type_name(value: object) -> str:
 def _safe_repr(value: object) -> str:
     try:
         text = repr(value)[:_REPR_LIMIT]
-    except Exception as error:  # an agent's __repr__ must not stop the agent: its place is marked
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an agent's __repr__ must not stop it: its place is marked
         return f"<{_type_name(value)} whose repr raised {type(error).__name__}>"
     return text if _encodable(text) else ascii(text)[:_REPR_LIMIT]
 
@@ -190,69 +236,13 @@ def exception_value(error: BaseException) -> dict[str, JSON]:
     """An exception as a value: its type and its message; never its traceback's locals."""
     try:
         message = str(error)[:_REPR_LIMIT]
-    except Exception as inner:  # its own __str__ raised: say so in its place
+    except KeyboardInterrupt:
+        raise
+    except BaseException as inner:  # its own __str__ raised: say so in its place
         message = f"<message raised {type(inner).__name__}>"
     if not _encodable(message):
         message = ascii(message)
     return {"type": _type_name(error), "message": message}
-
-
-def restore(value: JSON, get_blob: GetBlob) -> object:
-    """The Python value behind a marked one, as far as one can be made without running code.
-
-    Objects come back as their fields or their repr text.
-
-    Raises:
-        BlobError: a blob is missing or does not hash to its name.
-    """
-    if isinstance(value, list):
-        return [restore(item, get_blob) for item in value]
-    if not isinstance(value, dict):
-        return value
-    kind = value.get(MARK)
-    if not isinstance(kind, str):
-        return {key: restore(item, get_blob) for key, item in value.items()}
-    return _restore_mark(kind, value, get_blob)
-
-
-def _restore_mark(kind: str, value: dict[str, JSON], get_blob: GetBlob) -> object:
-    try:
-        if kind == "float":
-            return float(str(value["value"]))
-        if kind == "int":
-            return int(str(value["hex"]), 16)
-        if kind == "text":
-            return json.loads(str(restore(value["json"], get_blob)))
-        if kind == "bytes":
-            return base64.b64decode(str(value["base64"]), validate=True)
-        if kind == "time":
-            return str(value["iso"])
-        if kind == "set":
-            return restore(value["items"], get_blob)
-        if kind == "map":
-            return {
-                _hashable(restore(k, get_blob)): restore(v, get_blob)
-                for k, v in value["items"]  # type: ignore[attr-defined]
-            }
-        if kind == "deep":
-            return json.loads(str(restore(value["json"], get_blob)))
-        if kind == "object":
-            return restore(value.get("value", value.get("repr")), get_blob)
-        if kind == "blob":
-            return _from_blob(value.get("form"), get_blob(str(value["sha256"])), get_blob)
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return dict(value)
-    return dict(value)
-
-
-def _from_blob(form: JSON, raw: bytes, get_blob: GetBlob) -> object:
-    if form == "text":
-        return raw.decode("utf-8")
-    return restore(json.loads(raw), get_blob) if form == "json" else raw
-
-
-def _hashable(key: object) -> object:
-    return key if not isinstance(key, (list, dict)) else json.dumps(key, sort_keys=True)
 
 
 def join_text(parts: Iterable[str]) -> str:
