@@ -96,7 +96,12 @@ def test_it_is_listed_searched_exported_and_not_verified(cli: Cli, hostile: str)
     assert cli("log", hostile, "--grep", "\ud800").status == 0
     assert cli("log", hostile, "--grep", "onerror").out.count("\n") == 2
     assert cli("log", hostile, "--turns").out == ""
-    assert cli("export", hostile, "-o", "x.jsonl").status == 0
+    assert cli("export", hostile, "-o", "x.jsonl").status == 1
+    assert not Path("x.jsonl").exists()
+    forced = cli("export", hostile, "-o", "x.jsonl", "--force")
+    assert forced.status == 0
+    assert "does not verify" in forced.err
+    assert harmless(forced.err)
     assert Path("x.jsonl").read_bytes() == b"\n".join(ROWS.values()) + b"\n"
     for words in (["verify", hostile], ["verify", hostile, "--json"], ["fsck"]):
         done = cli(*words)

@@ -14,6 +14,7 @@ from playhead.core.model import Event
 from playhead.core.projections import AgentState, ToolCalls, pending
 from playhead.replay.run import Run
 from playhead.replay.states import state_document, state_parts
+from playhead.replay.view import detail
 
 LOG = [
     Draft("run.started", {"uid": "u", "agent": "a"}),
@@ -59,3 +60,12 @@ def test_the_number_of_keys_and_waiting_calls_is_bounded(monkeypatch: pytest.Mon
     calls = folded.of("tool_calls")
     assert isinstance(calls, projections.Entries)
     assert [call.opened for call in pending(calls)] == list(range(42, 106))
+
+
+def test_a_step_is_told_without_the_fold_when_nobody_asks_for_the_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Run.open(write_events(tmp_path / "run", LOG)) as run:
+        monkeypatch.setattr(run, "folded", None)
+        titles = [part.title for part in detail(run, 3, state=False)]
+        assert titles == ["step", "parameters", "chain"]

@@ -29,10 +29,10 @@ def show_error(error: PlayheadError, as_json: bool) -> int:
     return error.exit_code
 
 
-def show_usage(error: click.ClickException, as_json: bool) -> int:
-    """A command line that click does not accept, in our words."""
+def show_usage(error: click.ClickException, as_json: bool, named: str = "playhead") -> int:
+    """A command line that click does not accept, in our words; ``named`` is its command."""
     ctx = getattr(error, "ctx", None)
-    path = ctx.command_path if isinstance(ctx, click.Context) else "playhead"
+    path = ctx.command_path if isinstance(ctx, click.Context) else named
     what = " ".join(error.format_message().split()).rstrip(".")
     return show_error(UsageError(what, remedy=f"See '{path} --help'"), as_json)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead.cli.reports import SHOWN, exit_status, show_report, verdict_word, worst
-from playhead.cli.shared import common, epilog, no_run, say, show_json, status_table
+from playhead.cli.shared import common, epilog, no_run, require_root, say, show_json, status_table
 
 if TYPE_CHECKING:
     from playhead.core.model import Report
@@ -26,6 +26,7 @@ def command(root: Root, as_json: bool, strict: bool) -> int:
     """
     from playhead.verifier.fsck import fsck
 
+    require_root(root)
     reports = fsck(root, progress=None if as_json or not sys.stderr.isatty() else _watch)
     status = worst(exit_status(report, strict) for report in reports)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -42,6 +43,8 @@ def command(
 
     if any(not name or "\0" in name for name in files):
         raise NotFound("a file without a name", remedy="Name a session file")
+    for name in files:
+        _check(name)
     with progress("importing") as bar:
         watch = None if bar is None else lambda _, written, total: bar(written, total)
         done = import_files(
@@ -55,12 +58,34 @@ def command(
     return DONE if all(one.ok for one in done) else FAILED
 
 
+def _check(name: str) -> None:
+    """Refuse what is not there or a directory, in words about transcripts.
+
+    Raises:
+        NotFound, Unreadable: it is.
+    """
+    from playhead.errors import NotFound, Place, Unreadable
+
+    place = Place(name)
+    if not os.path.lexists(name):
+        raise NotFound("no such file", place=place, remedy="Name a session file")
+    if os.path.isdir(name) and not os.path.islink(name):
+        files = os.path.join(name, "*.jsonl")
+        raise Unreadable(
+            "not a regular file but a directory", place=place, remedy=f"Name its files: {files}"
+        )
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name.removesuffix('s') if count == 1 else name}"
+
+
 def _show(one: Imported) -> None:
     from playhead.replay.text import visible
 
     word = "already there" if one.already else "imported" if one.ok else "not understood"
     say(f"{word}  {visible(one.run_id)}  {one.steps} steps")
-    counts = [f"{count} {name}" for name, count in one.counts.items() if isinstance(count, int)]
+    counts = [_counted(count, name) for name, count in one.counts.items() if isinstance(count, int)]
     if counts:
         say(f"  {visible(', '.join(counts))}")
     say(f"  head {one.head}")

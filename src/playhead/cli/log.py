@@ -42,7 +42,11 @@ def command(root: Root, as_json: bool, run: str, turns: bool, grep: str | None, 
             more = bool(limit) and next(lines, None) is not None
             show_json({"run_id": found.folder.name, "lines": shown, "more": more})
         else:
-            _print(lines, limit)
+            shown_any = _print(lines, limit)
+            if grep and not shown_any:
+                from playhead.replay.text import one_liner
+
+                click.echo(f"no step holds {one_liner(repr(grep), 60)}", err=True)
     return DONE
 
 
@@ -69,12 +73,15 @@ def _lines(run: Run, turns: bool, grep: str | None) -> Iterator[LogLine]:
             yield line
 
 
-def _print(lines: Iterator[LogLine], limit: int) -> None:
+def _print(lines: Iterator[LogLine], limit: int) -> bool:
+    """Print them; whether there was one."""
     from playhead.tui.lines import is_bad, step_text
 
+    count = -1
     for count, line in enumerate(lines):
         if limit and count == limit:
             click.echo(f"... and more after {limit} lines: --limit 0 shows all", err=True)
-            return
+            return True
         text = step_text(line)
         say(click.style(text, fg="red") if is_bad(line) else text)
+    return count >= 0

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
 
 from playhead.cli.reports import exit_status, verdict_word, worst
-from playhead.cli.shared import DONE, common, epilog, no_run, say, show_json, status_table
+from playhead.cli.shared import (
+    DONE,
+    common,
+    epilog,
+    no_run,
+    require_root,
+    say,
+    show_json,
+    status_table,
+)
 
 if TYPE_CHECKING:
     from playhead.core.model import Report
     from playhead.replay.info import RunInfo
     from playhead.store.root import Root
 
-STATUS = status_table(0, 4, s1="with --verify: a run failed")
+STATUS = status_table(0, 2, 4, s1="with --verify: a run failed")
 
 
 @click.command("ls", epilog=epilog("playhead ls", status=STATUS))
@@ -27,6 +37,7 @@ def command(root: Root, as_json: bool, checked: bool) -> int:
     """
     from playhead.replay.listing import list_runs
 
+    require_root(root)
     runs = list_runs(root)
     reports = [_verdict(root, info) if checked else None for info in runs]
     status = worst(exit_status(report, False) for report in reports if report is not None)
@@ -77,6 +88,8 @@ def _table(runs: list[RunInfo], reports: list[Report | None]) -> None:
     head = ["RUN", "AGENT", "STEPS", "STARTED", "STATUS", "PARENT"]
     rows = [head] + [[visible(cell) for cell in _cells(info)] for info in runs]
     widths = [min(48, max(len(row[column]) for row in rows)) for column in range(len(head))]
+    widest = max(len(row[0]) for row in rows)  # an id is never cut: it is there to be copied
+    widths[0] = min(widest, get_terminal_size().columns)
     for number, row in enumerate(rows):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         report = reports[number - 1] if number else None

@@ -121,7 +121,7 @@ def run(arguments: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        return show_usage(error, as_json)
+        return show_usage(error, as_json, _named(own))
     except PlayheadError as error:
         return show_error(error, as_json)
     except (KeyboardInterrupt, click.Abort):
@@ -144,6 +144,12 @@ def _invoke(arguments: list[str]) -> int:
     with playhead.make_context("playhead", arguments, color=colour) as ctx:
         status = playhead.invoke(ctx)
     return status if isinstance(status, int) else 0
+
+
+def _named(arguments: Sequence[str]) -> str:
+    """The command that a line names, where click does not tell."""
+    word = arguments[0] if arguments else ""
+    return f"playhead {word}" if word in COMMANDS else "playhead"
 
 
 def _of_system(error: OSError) -> PlayheadError:

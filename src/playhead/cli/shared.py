@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -79,11 +80,37 @@ def find_run(root: Root, word: str) -> Path:
     Raises:
         NotFound, UsageError: nothing fits, or several runs do.
     """
-    from playhead.errors import NotFound
+    from playhead.errors import NotFound, Place
 
     if not word or "\0" in word:
         raise NotFound(f"no run {word!r:.80} under {root.path}")
-    return root.find(word)
+    try:
+        return root.find(word)
+    except NotFound:
+        if not os.path.isfile(word):
+            raise
+        raise NotFound(
+            "a file, not a run",
+            place=Place(word),
+            remedy="Give a run id or a journal directory; 'playhead verify' reads a lone file",
+        ) from None
+
+
+def require_root(root: Root) -> None:
+    """A root that somebody named must be there; the default one appears with the first run.
+
+    Raises:
+        NotFound: it is not.
+    """
+    from playhead.errors import NotFound, Place
+    from playhead.store.root import DEFAULT
+
+    if str(root.path) != DEFAULT and not root.path.is_dir():
+        raise NotFound(
+            "no such root",
+            place=Place(str(root.path)),
+            remedy="Name the directory that holds the runs (--root, or PLAYHEAD_ROOT)",
+        )
 
 
 def no_run(root: Root) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from playhead.replay.run import Run
     from playhead.store.root import Root
 
+FAR: Final = 20_000
+"""Steps that are folded without being asked for: about a second."""
+
 
 @click.command(
     "show",
@@ -22,11 +25,13 @@ if TYPE_CHECKING:
 @click.argument("run", metavar="RUN")
 @click.argument("step", metavar="STEP")
 @click.option("--full", is_flag=True, help="Every message and every character.")
+@click.option("--state", is_flag=True, help="The state too, however far into the run.")
 @common
-def command(root: Root, as_json: bool, run: str, step: str, full: bool) -> int:
+def command(root: Root, as_json: bool, run: str, step: str, full: bool, state: bool) -> int:
     """Show one step whole: request, result, stamps, its place in the chain, the state after it.
 
-    STEP is a number from 0, 'last', or a negative number from the end.
+    STEP is a number from 0, 'last', or a negative number from the end. Beyond step 20000 the
+    state is left out, since every step before it must be read: --state asks for it.
     """
     from playhead.replay.view import detail
     from playhead.tui.lines import section_text
@@ -34,14 +39,17 @@ def command(root: Root, as_json: bool, run: str, step: str, full: bool) -> int:
     with opened(root, run) as found:
         number = step_number(found, step)
         if as_json:
-            show_json(_document(found, number))
-        else:
+            show_json(_document(found, number, state or number <= FAR))
+        elif state or number <= FAR:
             say(section_text(detail(found, number, full=full)))
+        else:
+            say(section_text(detail(found, number, full=full, state=False)))
+            say(f"state after it\n  left out: {number} steps come before; --state computes it")
     return DONE
 
 
-def _document(run: Run, number: int) -> dict[str, object]:
-    """The step as it was recorded, its place, its hashes and the state after it."""
+def _document(run: Run, number: int, state: bool) -> dict[str, object]:
+    """The step as it was recorded, its place, its hashes and, if ``state``, the state after it."""
     from playhead.cli.documents import plain
     from playhead.replay.states import state_document
     from playhead.replay.view import detail, is_error
@@ -65,8 +73,9 @@ def _document(run: Run, number: int) -> dict[str, object]:
         "prev_hash": step.prev_hash,
         "input_hash": step.input_hash,
         "where": run.place(number).to_dict(),
-        "state": plain(state_document(run, number)),
+        "state": plain(state_document(run, number)) if state else None,
         "sections": [
-            {"title": part.title, "text": part.text} for part in detail(run, number, full=True)
+            {"title": part.title, "text": part.text}
+            for part in detail(run, number, full=True, state=state)
         ],
     }

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 @common
 def command(root: Root, as_json: bool, run: str) -> int:
     """Unpack a sealed run: the same bytes as before 'playhead seal'."""
+    from playhead.store.reader import segment_path
     from playhead.store.seal import unseal_run
 
     folder = find_run(root, run)
+    already = segment_path(folder).suffix != ".zst"
     size = unseal_run(folder)
     if as_json:
-        show_json({"run_id": folder.name, "plain_bytes": size})
+        show_json({"run_id": folder.name, "plain_bytes": size, "already": already})
     else:
-        say(f"unsealed {folder.name}  {size} bytes")
+        say(f"{'not sealed' if already else 'unsealed'} {folder.name}  {size} bytes")
     return DONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -43,6 +43,7 @@ def command(
     --plain, the walk is printed. --keys reads the commands n p g N e E t T /text ?text q and
     prints the step that each leads to. With --json the lines are one document.
     """
+    commands = None if keys is None else _commands(keys)
     with opened(root, run) as found:
         start = 0
         if step is not None:
@@ -59,8 +60,8 @@ def command(
         out: Callable[[str], None] = lines.append if as_json else say
         from playhead.tui.plain import walk_all, walk_commands
 
-        if keys is not None:
-            walk_commands(found, start, _commands(keys), out, full=full)
+        if commands is not None:
+            walk_commands(found, start, commands, out, full=full)
         else:
             walk_all(found, start, out, back=back, full=full)
     if as_json:
@@ -71,15 +72,26 @@ def command(
 
 
 def _commands(name: str) -> Iterator[str]:
-    """The lines of ``name``, undecodable bytes made visible."""
+    """The lines of ``name``, undecodable bytes made visible. A file is opened at once.
+
+    Raises:
+        NotFound, Unreadable: there is no such regular file.
+    """
     if name == "-":
-        for line in sys.stdin.buffer:
-            yield line.decode("utf-8", "backslashreplace")
-        return
+        return _lines(sys.stdin.buffer)
     from pathlib import Path
 
+    from playhead.errors import NotFound, Unreadable
     from playhead.store.durable import open_regular
 
-    with open(open_regular(Path(name)), "rb") as handle:
+    remedy = "Name a file with commands; '--keys -' reads them from stdin"
+    try:
+        return _lines(open(open_regular(Path(name)), "rb"))
+    except (NotFound, Unreadable) as error:
+        raise type(error)(error.what, place=error.place, remedy=remedy) from None
+
+
+def _lines(handle: BinaryIO) -> Iterator[str]:
+    with handle:
         for line in handle:
             yield line.decode("utf-8", "backslashreplace")

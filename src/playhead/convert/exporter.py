@@ -64,6 +64,8 @@ def export_jsonl(
         WriteFailed: the disk refused; what was there stands.
     """
     if not original:
+        if out.is_dir():
+            raise UsageError("a directory", place=Place(str(out)), remedy="Name a file")
         if out.suffix not in ENDINGS:
             raise UsageError(
                 f"the ending {out.suffix!r:.40} says no format",
