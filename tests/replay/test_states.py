@@ -14,7 +14,7 @@ from playhead.core.model import Event
 from playhead.core.projections import AgentState, ToolCalls, pending
 from playhead.replay.run import Run
 from playhead.replay.states import state_document, state_parts
-from playhead.replay.view import detail
+from playhead.replay.view import detail, line_of
 
 LOG = [
     Draft("run.started", {"uid": "u", "agent": "a"}),
@@ -33,6 +33,7 @@ def parts(run: Run, step: int) -> dict[str, str]:
 
 def test_state_calls_and_diff_are_told_in_steps(tmp_path: Path) -> None:
     with Run.open(write_events(tmp_path / "run", LOG)) as run:
+        assert line_of(run, 2).detail == "mood = calm"
         assert "changed" not in parts(run, 0)
         assert parts(run, 0)["state after it"] == "events: 1"
         assert parts(run, 1)["changed"] == "calls: + read (step 1)"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from playhead.core.model import JSON, Event
+from playhead.core.projections import state_key
 from playhead.core.rows import Row
 from playhead.replay.calls import call_step, unanswered
 from playhead.replay.decode import UNREADABLE, event_at, step_of
@@ -176,6 +177,13 @@ def _received(event: Event) -> str:
     return f"{role}: {text}" if role else text
 
 
+def _set(event: Event) -> str:
+    key = state_key(event)
+    if key is None or "value" not in event.payload:
+        return _plain(event)
+    return f"{key} = {content_text(event.payload['value'])}"
+
+
 def _ended(event: Event) -> str:
     return error_text(event.payload)
 
@@ -190,6 +198,7 @@ _DETAILS: Mapping[str, Callable[[Event], str]] = MappingProxyType(
         "turn.completed": _field("output"),
         "message.received": _received,
         "run.ended": _ended,
+        "state.changed": _set,
         "step": _foreign,
         UNREADABLE: lambda event: content_text(event.payload.get("what")),
     }
