@@ -520,3 +520,53 @@ def test_items_of_a_generator_keep_what_json_cannot_say(root: Path) -> None:
     with playhead.Run.open(Root(root).journal_dir(run.id), Root(root).cas) as seen:
         result = seen.payload(2)["result"]
     assert result == {"items": [b"\x00\xff", {"$playhead": "mine"}], "returned": None}
+
+
+def test_a_call_in_the_middle_of_another_event_is_written_after_it(root: Path) -> None:
+    """A signal handler may call a tool while a row is being written."""
+    import signal
+
+    with playhead.record("agent", root=root, durability="os") as run:
+
+        @run.tool(effects="pure")
+        def f(x: object) -> object:
+            return x
+
+        seen = []
+        old = signal.signal(signal.SIGALRM, lambda *_: seen.append(f("signal")))
+        signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+        while len(seen) < 50:
+            f(1)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert playhead.verify(run.id, root=Root(root)).verdict is Verdict.VERIFIED
+    assert run.lost == 0
+
+
+def test_in_a_forked_child_tools_just_run(root: Path) -> None:
+    from procs import in_fork
+
+    with playhead.record("agent", root=root) as run:
+
+        @run.tool
+        def add(a: int) -> int:
+            return a + 1
+
+        def child() -> str:
+            result = add(1)
+            run.close()
+            return str(result)
+
+        assert in_fork(child) == "2"
+        add(5)
+    assert playhead.verify(run.id, root=Root(root)).verdict is Verdict.VERIFIED
+
+
+def test_a_run_left_in_another_context_still_ends(root: Path) -> None:
+    import contextvars
+
+    run = playhead.record("agent", root=root)
+    contextvars.copy_context().run(run.__enter__)
+    contextvars.copy_context().run(run.__exit__, None, None, None)
+    assert not run.is_open
+    assert types(events(root, run.id))[-1] == "run.ended"

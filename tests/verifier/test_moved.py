@@ -11,7 +11,7 @@ import pytest
 
 import playhead
 from playhead.core.model import Verdict
-from playhead.errors import NotFound
+from playhead.errors import NotFound, RecordError
 from playhead.store.keys import KeyRing
 from playhead.store.root import Root
 from playhead.verifier.fsck import fsck
@@ -96,3 +96,35 @@ def test_an_untrusted_head_is_not_called_missing(tmp_path: Path) -> None:
     report = playhead.verify(run.id, root=Root(tmp_path), ring=ring)
     assert [finding.kind for finding in report.findings] == ["head-not-usable"]
     assert report.verdict is Verdict.UNPROVEN
+
+
+def test_opening_does_not_bless_a_run_put_in_from_elsewhere(tmp_path: Path) -> None:
+    """The longer run of another root, signed by the same key, does not hide the head outside."""
+    mine, other = Root(tmp_path / "mine"), Root(tmp_path / "other")
+    for root, steps in ((mine, 3), (other, 9)):
+        with playhead.record("agent", root=root, run_id="y") as run:
+            for n in range(steps):
+                run.state("step", n)
+    shutil.rmtree(mine.path)
+    shutil.copytree(other.path, mine.path)
+    assert playhead.verify("y", root=mine).verdict is Verdict.FAILED
+    with (
+        pytest.raises(RecordError, match="rewritten"),
+        playhead.record("agent", root=mine, run_id="y"),
+    ):
+        pass
+    assert playhead.verify("y", root=mine).verdict is Verdict.FAILED
+
+
+def test_a_link_below_the_root_does_not_hide_the_head_outside(tmp_path: Path) -> None:
+    root = Root(tmp_path / "root")
+    for n in range(2):
+        with playhead.record("agent", root=root, run_id="x") as run:
+            run.state("step", n)
+        if not n:
+            shutil.copytree(root.path, tmp_path / "old")
+    shutil.rmtree(root.path / "runtime")
+    (root.path / "runtime").symlink_to(tmp_path / "old" / "runtime")
+    report = playhead.verify("x", root=root)
+    assert report.verdict is Verdict.FAILED, report
+    assert {finding.kind for finding in report.errors()} <= {"cut-tail", "rollback"}

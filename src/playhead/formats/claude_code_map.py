@@ -217,7 +217,7 @@ class Mapper:
                 message = {"role": "user", "content": [result_block(row, place)]}
                 self._book.add(row, "message.received", {"message": message, "orphan": True})
                 continue
-            payload: dict[str, JSON] = {"call_id": self._names[call.key]}
+            payload: dict[str, JSON] = {"call_id": self._names.get(call.key, "unnamed")}
             if (row.index, place) in self._pairs.guessed:
                 payload["pairing"] = "positional"
                 self._book.say("paired-by-position", "notice", row, "a result without a usable id")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from playhead.core.events import Draft
 from playhead.core.model import JSON
 from playhead.core.values import exception_value
-from playhead.recorder.context import SCOPE, Scope, scope_for
+from playhead.recorder.context import SCOPE, Scope, leave, scope_for
 
 if TYPE_CHECKING:
     from contextvars import Token
@@ -86,7 +86,7 @@ class ToolCall:
 
     def leave(self, token: Token[Scope | None] | None) -> None:
         if token is not None:
-            SCOPE.reset(token)
+            leave(token)
 
     def item(self, item: object) -> None:
         """One value that a generator yielded, as it was at that moment."""

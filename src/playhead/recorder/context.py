@@ -7,6 +7,7 @@ run (the one that decorated the tool, or the only one that is open) and the run'
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
@@ -56,6 +57,13 @@ class _Open:
 
 
 OPEN = _Open()
+
+
+def leave(token: contextvars.Token[Scope | None]) -> None:
+    """Go back to the scope before. A span that is left in another context than it was entered
+    in (a fixture, a stepped generator) has nothing to go back to there."""
+    with contextlib.suppress(ValueError):
+        SCOPE.reset(token)
 
 
 def current_run() -> Recording | None:

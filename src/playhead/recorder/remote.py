@@ -40,6 +40,8 @@ _GONE = "Keep 'playhead run' alive as long as the program, or record with on_err
 class RemoteSink:
     """A `Sink` at the end of a socket. Thread-safe: one request at a time."""
 
+    follows_fork = True
+
     def __init__(self, socket_path: str, agent: str) -> None:
         self.run_id = ""
         self.uid = ""

@@ -8,20 +8,22 @@ closed is lost as well, and never an error.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from playhead.core.chain import event_id
 from playhead.core.events import TYPES, Draft
-from playhead.core.model import JSON
 from playhead.core.values import Frozen, Normaliser, exception_value
-from playhead.errors import PlayheadError, RecordError, UsageError
+from playhead.errors import JournalClosed, PlayheadError, RecordError, UsageError
 from playhead.recorder.calls import Effects
-from playhead.recorder.context import OPEN, SCOPE, Scope, scope_for
+from playhead.recorder.context import OPEN, SCOPE, Scope, leave, scope_for
+from playhead.recorder.sink import LATE, Sink
 from playhead.recorder.spans import Interrupt, ModelCall, Subagent, Turn, outcome_of
 from playhead.recorder.tools import wrap
 
@@ -32,23 +34,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 OnError = Literal["raise", "warn"]
-
-
-class Sink(Protocol):
-    """Where a recording's events go: a journal of its own, or the one of ``playhead run``."""
-
-    run_id: str
-    uid: str
-
-    @property
-    def head(self) -> str: ...
-    @property
-    def durable_upto(self) -> int: ...
-    def emit(
-        self, draft: Draft, *, at: str | None = None, messages: Sequence[object] | None = None
-    ) -> int: ...
-    def sync(self) -> int: ...
-    def close(self, status: str = "completed", error: JSON = None) -> str: ...
 
 
 class Recording:
@@ -65,6 +50,7 @@ class Recording:
         self._turns: list[str] = []
         self._lock = threading.Lock()
         self._token: Token[Scope | None] | None = None
+        self._pid = os.getpid()
         self._entered = False
         self._ended = False
         self._warned = False
@@ -88,12 +74,18 @@ class Recording:
 
     @property
     def is_open(self) -> bool:
-        return self._sink is not None and not self._ended
+        return self._sink is not None and not self._ended and self._is_here()
+
+    def _is_here(self) -> bool:
+        """False in a forked child of a run whose journal this process does not own: there
+        tools just run, and nothing is recorded."""
+        sink = self._sink
+        return os.getpid() == self._pid or (sink is not None and sink.follows_fork)
 
     @property
     def is_current(self) -> bool:
         """Whether calls belong to it: begun and not ended, even if it could not be opened."""
-        return self._entered and not self._ended
+        return self._entered and not self._ended and self._is_here()
 
     def sync(self) -> int:
         """Make every step so far durable; returns ``durable_upto``.
@@ -101,6 +93,8 @@ class Recording:
         Raises:
             RecordError: the disk failed and ``on_error`` is "raise".
         """
+        if not self._is_here():
+            return 0
         return self._guard(lambda: self._sink.sync() if self._sink else 0, 0)
 
     def sync_before_effect(self) -> None:
@@ -117,6 +111,8 @@ class Recording:
 
     def close(self, error: BaseException | None = None) -> None:
         """End the run with ``run.ended`` and a signed head. Idempotent."""
+        if not self._is_here():
+            return
         if not self.is_current:
             return
         self._ended = True
@@ -125,7 +121,7 @@ class Recording:
         if sink is None:
             return
         detail = None if error is None else exception_value(error)
-        self._guard(lambda: sink.close(outcome_of(error), detail), "")
+        self._guard(lambda: sink.close(outcome_of(error), detail), "", closing=True)
 
     def __enter__(self) -> Recording:
         self.open()
@@ -139,7 +135,7 @@ class Recording:
         trace: TracebackType | None,
     ) -> None:
         if self._token is not None:
-            SCOPE.reset(self._token)
+            leave(self._token)
             self._token = None
         self.close(error)
 
@@ -226,10 +222,14 @@ class Recording:
         or because the run is not open."""
         sink = self._sink
         seq = -1
+        if not self._is_here():
+            return ""
         if sink is None or self._ended:
             self._warn(f"{draft.type} is lost, the run is not open")
         else:
             seq = self._guard(lambda: sink.emit(draft, messages=messages), -1)
+        if seq == LATE:
+            return draft.id or ""
         if sink is None or seq < 0:
             with self._lock:
                 self.lost += 1
@@ -262,12 +262,14 @@ class Recording:
         with self._lock:
             return self._turns[0] if len(self._turns) == 1 else None
 
-    def _guard(self, act: Callable[[], T], instead: T) -> T:
+    def _guard(self, act: Callable[[], T], instead: T, *, closing: bool = False) -> T:
         try:
             return act()
         except (PlayheadError, OSError) as error:
             if isinstance(error, UsageError):
                 raise
+            if self._ended and not closing and isinstance(error, JournalClosed):
+                return instead  # the run ended in another thread while this call went on
             if self._on_error == "raise":
                 what = f"recording failed: {error}"
                 raise RecordError(what, remedy=_remedy(error)) from error
@@ -278,7 +280,8 @@ class Recording:
         """One warning a run."""
         if not self._warned:
             self._warned = True
-            warnings.warn(f"playhead: {what}", RuntimeWarning, stacklevel=5)
+            with contextlib.suppress(RuntimeWarning):  # warnings may have been made errors
+                warnings.warn(f"playhead: {what}", RuntimeWarning, stacklevel=5)
 
 
 def _remedy(error: Exception) -> str | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from playhead.core.events import Draft
 from playhead.core.values import join_text
 from playhead.recorder.calls import failure
-from playhead.recorder.context import SCOPE, Scope, scope_for
+from playhead.recorder.context import SCOPE, Scope, leave, scope_for
 
 if TYPE_CHECKING:
     from contextvars import Token
@@ -62,7 +62,7 @@ class Span:
         trace: TracebackType | None,
     ) -> None:
         if self._token is not None:
-            SCOPE.reset(self._token)
+            leave(self._token)
             self._token = None
         self._finish(error)
 

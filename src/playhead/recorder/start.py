@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from playhead.core.model import JSON
 from playhead.core.redact import Policy
 from playhead.errors import UsageError
-from playhead.recorder.session import OnError, Recording, Sink
+from playhead.recorder.session import OnError, Recording
+from playhead.recorder.sink import Sink
 from playhead.store.journal import Durability
 from playhead.store.root import Root
 

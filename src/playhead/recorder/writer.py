@@ -7,9 +7,7 @@ normalises and redacts values, encodes prompts as deltas, commits to fields, and
 from __future__ import annotations
 
 import platform
-import re
 import secrets
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -24,8 +22,10 @@ from playhead.core.redact import Policy
 from playhead.errors import UsageError
 from playhead.formats.journal import check_run_id, input_hash_of
 from playhead.recorder.clock import Clock, format_us, now_us, parse_us
+from playhead.recorder.naming import new_run_id
 from playhead.recorder.prepare import Prepared, Preparer, plain_text
 from playhead.recorder.recall import recall
+from playhead.recorder.sink import LATE
 from playhead.store.anchor import Anchor
 from playhead.store.first import first_event
 from playhead.store.journal import Durability, Journal
@@ -33,14 +33,8 @@ from playhead.store.root import Root
 
 Prompts = Literal["delta", "full"]
 
-_SLUG = re.compile(r"[^A-Za-z0-9._-]+")
 
-
-def new_run_id(agent: str) -> str:
-    """A fresh run id: the agent's name as a slug, the time, and randomness."""
-    slug = _SLUG.sub("-", agent).strip("-._")[:32] or "run"
-    when = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    return check_run_id(f"{slug}-{when}-{secrets.token_hex(3)}")
+_Event = tuple[Draft, dict[str, JSON], list[Prepared] | None, tuple[str, ...], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +50,8 @@ class WriterOptions:
 class RunWriter:
     """Appends events to one chain. Thread-safe; the journal's lock orders everything."""
 
+    follows_fork = False
+
     def __init__(
         self, root: Root, journal: Journal, uid: str, secret: bytes, options: WriterOptions
     ) -> None:
@@ -68,6 +64,8 @@ class RunWriter:
         self._prepare = Preparer(options.policy or Policy(), root.cas.put)
         self._index = PromptIndex()
         self._repeated: dict[str, int] = {}
+        self._writing = False
+        self._late: list[_Event] = []
 
     @classmethod
     def create(
@@ -195,7 +193,17 @@ class RunWriter:
         if messages is not None:
             said = self._prepare.messages(messages, normal=normalised)
         with self.journal.lock:
-            return self._append(draft, payload, said, blobs, at)
+            if self._writing:  # a signal handler or finaliser, in the middle of another event
+                self._late.append((draft, payload, said, blobs, at))
+                return LATE
+            self._writing = True
+            try:
+                seq = self._append(draft, payload, said, blobs, at)
+                while self._late:
+                    self._append(*self._late.pop(0))
+                return seq
+            finally:
+                self._writing = False
 
     def _append(
         self,
@@ -241,7 +249,9 @@ class RunWriter:
             tool_result=fields["tool_result"],
         )
         commitment = (
-            step_commitment(self._secret, step, envelope) if self.journal.anchor.commits else None
+            step_commitment(self._secret, step, envelope)
+            if self.journal.anchor.commits and self._secret
+            else None
         )
         self.journal.append_normal(
             input_hash=input_hash_of(prompt, envelope["payload"]),

@@ -50,13 +50,25 @@ class SeenHead:
     note: str = field(default="", repr=False)
 
 
+def _placed(folder: Path) -> tuple[Path, Path]:
+    """The root of a journal's folder, and the folder, named by the root's real path.
+
+    A link below the root is not followed: whoever can write to the root must not be able to
+    choose the name of the head outside.
+    """
+    for given in (os.path.abspath(folder), os.path.realpath(folder)):
+        path = Path(given)
+        if path.parent.name == "journal" and path.parent.parent.name == "runtime":
+            base = Path(os.path.realpath(path.parent.parent.parent))
+            return base, base / "runtime" / "journal" / path.name
+    return path, path
+
+
 class HeadFiles:
     """Where the heads of one journal directory lie, inside and outside the root."""
 
     def __init__(self, folder: Path, state: Path, disk: Disk = DISK) -> None:
-        folder = Path(os.path.realpath(folder))
-        in_layout = folder.parent.name == "journal" and folder.parent.parent.name == "runtime"
-        base = folder.parent.parent.parent if in_layout else folder
+        base, folder = _placed(folder)
         self.run_id = folder.name
         self.inside = base / "heads" / f"{folder.name}.checkpoint"
         self.resume = self.inside.with_suffix(".resume")

@@ -31,7 +31,8 @@ from playhead.errors import (
 )
 from playhead.formats.journal import LOCK, MAX_ROW, SEALED, SEGMENT, encode_row
 from playhead.store.anchor import Anchor
-from playhead.store.durable import DISK, AppendFile, Disk, FileLock, ensure_dir
+from playhead.store.append import AppendFile
+from playhead.store.durable import DISK, Disk, FileLock, ensure_dir
 from playhead.store.opening import recovered, require_fields, stamp_of
 from playhead.store.recovery import Recovered, digest_of
 from playhead.store.signer import Signer
@@ -256,10 +257,7 @@ class Journal:
             return self.durable_upto
 
     def _background(self) -> float | None:
-        """One round of the syncer; returns when the next is due without a further step.
-
-        Appends go on meanwhile; what is signed is durable.
-        """
+        """One round of the syncer; returns in how many seconds the next is due of itself."""
         with self.lock:
             if self._closed or self._file.poisoned:
                 return None

@@ -23,7 +23,7 @@ from playhead.core.chain import ChainWalker, envelope_of
 from playhead.core.commit import step_commitment
 from playhead.core.merkle import Frontier
 from playhead.core.model import GENESIS, Finding
-from playhead.core.rows import BadRow, Row
+from playhead.core.rows import BadRow, Row, decode_row
 from playhead.errors import JournalBroken, Place, Refused, ValueRefused
 from playhead.formats.head import Head
 from playhead.formats.journal import SEGMENT, to_step
@@ -55,20 +55,25 @@ def recover(folder: Path, anchor: Anchor) -> Recovered:
     path = folder / SEGMENT
     fd = open_regular(path)
     with open(fd, "rb", buffering=0):
-        signed = _trusted_head(anchor)
+        signed, *others = _trusted_heads(anchor) or [None]
         start = 0
         step_hash = GENESIS
         if signed is not None:
             start, step_hash = _check_signed(fd, path, anchor, signed)
+        for other in others:  # an older head must sign a beginning of the same bytes
+            if other is not None and digest_of(fd, other.length).hexdigest() != other.bytes_sha256:
+                raise _changed(path, other)
         state = _walk_tail(fd, path, anchor, start, step_hash)
         if signed is not None and start == 0:
             _check_root(path, state, signed)
         return state
 
 
-def _trusted_head(anchor: Anchor) -> Head | None:
-    heads = [seen.head for seen in anchor.files.read(anchor.ring.trusted()) if seen.head]
-    return max(heads, key=lambda head: head.size, default=None)
+def _trusted_heads(anchor: Anchor) -> list[Head | None]:
+    """The heads that trusted keys signed, the longest first, each once."""
+    seen = anchor.files.read(anchor.ring.trusted())
+    heads = list(dict.fromkeys(found.head for found in seen if found.head is not None))
+    return [*sorted(heads, key=lambda head: head.size, reverse=True)]
 
 
 def _check_signed(fd: int, path: Path, anchor: Anchor, signed: Head) -> tuple[int, str]:
@@ -85,10 +90,19 @@ def _check_signed(fd: int, path: Path, anchor: Anchor, signed: Head) -> tuple[in
     if sha.hexdigest() != signed.bytes_sha256:
         raise _changed(path, signed)
     resume = anchor.files.read_resume()
-    if resume is None or not _continues(resume, signed):
+    if resume is None or not _continues(resume, signed) or resume.uid != _first_uid(fd):
         return 0, GENESIS
     anchor.restore(resume, sha, signed.length)
     return signed.length, signed.step_hash
+
+
+def _first_uid(fd: int) -> str | None:
+    """The run's uid as its first row has it, which is under the signed bytes."""
+    row = decode_row(os.pread(fd, BLOCK, 0).split(b"\n", 1)[0])
+    envelope = envelope_of(row.obj) if isinstance(row, Row) else None
+    payload = None if envelope is None else envelope.get("payload")
+    uid = payload.get("uid") if isinstance(payload, dict) else None
+    return uid if isinstance(uid, str) else None
 
 
 def _continues(resume: Resume, signed: Head) -> bool:

@@ -76,6 +76,8 @@ def verify(
         if gone is None:
             raise
         return gone
+    if folder is None:
+        _refuse_other(file)
     lines: Iterable[Batch | Confirmed] = _file_lines(file)
     seen_heads: list[SeenHead] = []
     if folder is not None:
@@ -116,14 +118,20 @@ def _locate(word: str, root: Root) -> tuple[Path | None, Path]:
 def _file_lines(path: Path) -> Iterable[Batch | Confirmed]:
     fd = open_regular(path)
     with open(fd, "rb", buffering=0):
-        start = os.pread(fd, 512, 0)
-        kind = _kind(start) or ("text without any JSON object" if _no_object(start) else None)
-        if kind:
-            raise Refused(
-                f"{path}: {kind}, not a journal",
-                remedy="Give a run, a journal directory or a .jsonl file",
-            )
         yield from pieces(fd, leaves=False)
+
+
+def _refuse_other(path: Path) -> None:
+    """Refuse a file that is certainly no journal, before anything is walked."""
+    fd = open_regular(path)
+    with open(fd, "rb", buffering=0):
+        start = os.pread(fd, 512, 0)
+    kind = _kind(start) or ("text without any JSON object" if _no_object(start) else None)
+    if kind:
+        raise Refused(
+            f"{path}: {kind}, not a journal",
+            remedy="Give a run, a journal directory or a .jsonl file",
+        )
 
 
 def _no_object(start: bytes) -> bool:
