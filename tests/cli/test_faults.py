@@ -134,7 +134,7 @@ def test_a_terminal_that_cannot_spell_a_character_gets_an_escape(root: Path) -> 
     process = spawn("log", "first", env={**os.environ, "PYTHONIOENCODING": "latin-1"})
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
-    assert b"value=a \\u2192 b" in out
+    assert b"word = a \\u2192 b" in out
 
 
 def test_no_colour_where_nobody_sees_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
