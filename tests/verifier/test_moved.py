@@ -69,7 +69,11 @@ def test_blank_lines_between_signed_rows_are_found(tmp_path: Path) -> None:
     journal.write_bytes(rows.replace(b"\n", b"\n\n", 1))
     report = playhead.verify(run.id, root=Root(tmp_path))
     assert [finding.kind for finding in report.errors()] == ["raw-bytes-changed"]
-    journal.write_bytes(rows + b"\n\n")
+    for changed in (rows + b"\n \n", rows.replace(b"\n", b"\r", 1), rows[:-1]):
+        journal.write_bytes(changed)
+        report = playhead.verify(run.id, root=Root(tmp_path))
+        assert [finding.kind for finding in report.errors()] == ["raw-bytes-changed"]
+    journal.write_bytes(rows)
     assert playhead.verify(run.id, root=Root(tmp_path)).verdict is Verdict.VERIFIED
 
 

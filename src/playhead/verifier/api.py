@@ -34,7 +34,7 @@ from playhead.store.reader import (
     segment_path,
 )
 from playhead.store.root import Root
-from playhead.verifier.heads import Coverage, check_blank, check_expected, check_heads, no_head
+from playhead.verifier.heads import Coverage, check_bytes, check_expected, check_heads, no_head
 from playhead.verifier.missing import missing_run
 from playhead.verifier.pieces import Confirmed, journal_pieces, pieces
 from playhead.verifier.walk import Gathered, gather
@@ -94,14 +94,11 @@ def verify(
         strict=strict,
         progress=None if progress is None else lambda done: progress(min(done, total), total),
     )
-    if folder is not None:
-        again = partial(journal_blocks, folder)
-        for finding in check_blank(seen, seen_heads, again, str(file)):
-            seen.add(finding)
+    again = None if folder is None else partial(journal_blocks, folder)
     name = os.fspath(target)
     if folder is not None and name == "@last":
         name = folder.name
-    return judge(name, str(file), seen, seen_heads, head)
+    return judge(name, str(file), seen, seen_heads, head, again)
 
 
 def _locate(word: str, root: Root) -> tuple[Path | None, Path]:
@@ -159,11 +156,18 @@ def judge(
     seen: Gathered,
     heads: Sequence[SeenHead],
     expected: str | None,
+    blocks: Callable[[], Iterable[bytes]] | None = None,
 ) -> Report:
-    """The verdict over what a walk gathered and the heads that were found."""
+    """The verdict over what a walk gathered and the heads that were found.
+
+    ``blocks`` gives the journal's bytes again, where there are heads that sign them.
+    """
     coverage = Coverage()
     for finding in check_heads(seen, heads, file, coverage):
         seen.add(finding)
+    if blocks is not None:
+        for finding in check_bytes(seen, heads, blocks, file):
+            seen.add(finding)
     if expected is not None:
         for finding in check_expected(seen, expected, file, coverage):
             seen.add(finding)

@@ -134,31 +134,36 @@ def _other_chain(found: SeenHead, file: str, *, broken: bool) -> Finding:
     )
 
 
-def check_blank(
+def check_bytes(
     seen: Gathered, heads: Sequence[SeenHead], blocks: Callable[[], Iterable[bytes]], file: str
 ) -> Iterator[Finding]:
-    """Blank lines are no rows, so no root covers them: the signed bytes do.
+    """No root covers what stands between and behind the rows: the signed bytes do.
 
-    ``blocks`` gives the journal's bytes again; it is asked only when there are blank lines.
+    ``blocks`` gives the journal's bytes again.
     """
-    if not seen.blank or seen.errors:
+    if seen.errors:
         return
-    for found in heads:
-        head = found.head
-        if head is not None and _digest(blocks(), head.length) != head.bytes_sha256:
-            what = f"{seen.blank} blank line(s) stand between rows that were signed without them"
-            yield Finding("raw-bytes-changed", "error", what, Place(file), _COPY)
-            return
+    for head in dict.fromkeys(found.head for found in heads if found.head is not None):
+        digest, length = _digest(blocks(), head.length)
+        if digest != head.bytes_sha256:
+            what = "the rows are the signed ones, the bytes between them are not"
+        elif head.size == seen.steps and length > head.length:
+            what = f"{length - head.length} bytes that are no row follow the last signed one"
+        else:
+            continue
+        yield Finding("raw-bytes-changed", "error", what, Place(file), _COPY)
+        return
 
 
-def _digest(blocks: Iterable[bytes], length: int) -> str:
-    sha = sha256()
+def _digest(blocks: Iterable[bytes], left: int) -> tuple[str, int]:
+    """SHA-256 of the first ``left`` bytes, and how many there are in all."""
+    sha, length = sha256(), 0
     for block in blocks:
-        sha.update(block[:length])
-        length -= len(block)
-        if length <= 0:
-            break
-    return sha.hexdigest()
+        length += len(block)
+        if left > 0:
+            sha.update(block[:left])
+            left -= len(block)
+    return sha.hexdigest(), length
 
 
 def check_expected(
