@@ -168,6 +168,10 @@ def _forget_stdout() -> None:
 
 def main() -> None:
     """The entry point: exits with the status of `run`."""
+    if sys.stdout is None:  # closed by the caller (``>&-``): the status is what is asked for
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (it lives as long as the process)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # what the terminal cannot spell is escaped, never a crash

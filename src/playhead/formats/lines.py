@@ -159,5 +159,5 @@ class RecordReader:
             file=self.file,
             line=line.number,
             byte=line.offset + start,
-            remedy="The original bytes are kept; 'playhead export --original' gives them back",
+            remedy="It is in the kept original, if one is kept ('playhead export --original')",
         )
