@@ -20,9 +20,6 @@ JSON = object
 GENESIS = "0" * 64
 """``prev_hash`` of the first step (seed: "Step-hash encoding")."""
 
-HASHED_FIELDS = ("input_hash", "model", "prev_hash", "prompt", "tool_call", "tool_result")
-"""The six fields under the step hash, sorted; ``effort`` joins them when it is not null."""
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -65,7 +65,7 @@ def recover(folder: Path, anchor: Anchor) -> Recovered:
                 raise _changed(path, other)
         state = _walk_tail(fd, path, anchor, start, step_hash)
         if signed is not None and start == 0:
-            _check_root(path, state, signed)
+            _check_size(path, state, signed)
         return state
 
 
@@ -229,7 +229,7 @@ def _commitment(anchor: Anchor, row: Row) -> bytes | None:
         return None
 
 
-def _check_root(path: Path, state: Recovered, signed: Head) -> None:
+def _check_size(path: Path, state: Recovered, signed: Head) -> None:
     if state.size < signed.size:
         raise JournalBroken(
             f"cut tail: {state.size} steps, the signed head covers {signed.size}",
