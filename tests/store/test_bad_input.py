@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import playhead
+from journals import words
 from playhead import Journal, JournalReader, Root, Verdict
 from playhead.errors import (
     JournalBroken,
@@ -38,21 +39,12 @@ with Journal.open(sys.argv[1], durability="os") as journal:
 
 
 @pytest.fixture
-def folder(root: Path) -> Path:
-    return root / "runtime" / "journal" / "run-1"
-
-
-@pytest.fixture
 def open_place() -> Iterator[Path]:
     """A directory that a user without rights can enter (pytest's own cannot be entered)."""
     place = Path(tempfile.mkdtemp(prefix="playhead-test-"))
     place.chmod(0o755)
     yield place
     shutil.rmtree(place)
-
-
-def words(folder: Path) -> list[Any]:
-    return [step.prompt for step in JournalReader(folder).entries()]
 
 
 def sound(folder: Path) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import playhead
-from playhead import Journal, JournalReader, Verdict
+from journals import check, words
+from playhead import Journal, JournalReader
 from playhead.errors import WriteFailed
 from playhead.store.anchor import Anchor
 from playhead.store.durable import Disk
@@ -21,11 +21,6 @@ SEGMENT = "000000.jsonl"
 LEVELS = ["step", "batch", "os"]
 
 pytestmark = pytest.mark.crash
-
-
-@pytest.fixture
-def folder(root: Path) -> Path:
-    return root / "runtime" / "journal" / "run-1"
 
 
 class FailingDisk(Disk):
@@ -62,22 +57,6 @@ class FailingDisk(Disk):
     def sync(self, fd: int) -> None:
         self._fail("sync")
         super().sync(fd)
-
-
-def words(folder: Path) -> list[Any]:
-    return [step.prompt for step in JournalReader(folder).entries()]
-
-
-def check(folder: Path, expected: list[str], *, perhaps: str | None = None) -> None:
-    """Reopen, append, and verify; ``perhaps`` is a step whose outcome nobody could know."""
-    with Journal.open(folder, durability="os") as journal:
-        found = words(folder)
-        assert found in (expected, [*expected, perhaps] if perhaps else expected)
-        assert journal.next_seq == len(found)
-        journal.append(input_hash="", prompt="next")
-    assert words(folder) == [*found, "next"]
-    report = playhead.verify(folder)
-    assert (report.verdict, report.findings) == (Verdict.VERIFIED, ())
 
 
 # share of the row that reaches the disk, the error told (0: a short write, told by its length)

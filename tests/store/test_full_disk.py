@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import playhead
-from playhead import Journal, JournalReader, Verdict
+from journals import check, words
+from playhead import Journal, Verdict
 from playhead.errors import PlayheadError, WriteFailed
 from playhead.store.cas import Cas
 from playhead.store.heads import HeadFiles
@@ -22,27 +23,6 @@ SEGMENT = "000000.jsonl"
 LEVELS = ["step", "batch", "os"]
 
 pytestmark = pytest.mark.crash
-
-
-@pytest.fixture
-def folder(root: Path) -> Path:
-    return root / "runtime" / "journal" / "run-1"
-
-
-def words(folder: Path) -> list[Any]:
-    return [step.prompt for step in JournalReader(folder).entries()]
-
-
-def check(folder: Path, expected: list[str], *, perhaps: str | None = None) -> None:
-    """Reopen, append, and verify; ``perhaps`` is a step whose outcome nobody could know."""
-    with Journal.open(folder, durability="os") as journal:
-        found = words(folder)
-        assert found in (expected, [*expected, perhaps] if perhaps else expected)
-        assert journal.next_seq == len(found)
-        journal.append(input_hash="", prompt="next")
-    assert words(folder) == [*found, "next"]
-    report = playhead.verify(folder)
-    assert (report.verdict, report.findings) == (Verdict.VERIFIED, ())
 
 
 @pytest.fixture

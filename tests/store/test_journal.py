@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import playhead
+from journals import words
 from playhead import Journal, JournalError, JournalReader, Verdict
 from playhead.errors import (
     JournalClosed,
@@ -34,15 +35,6 @@ with Journal.open(sys.argv[1], durability="os") as journal:
     print("ready", flush=True)
     sys.stdin.readline()
 """
-
-
-@pytest.fixture
-def folder(root: Path) -> Path:
-    return root / "runtime" / "journal" / "run-1"
-
-
-def words(folder: Path) -> list[Any]:
-    return [step.prompt for step in JournalReader(folder).entries()]
 
 
 def sound(folder: Path) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from journals import words
 from playhead import Journal, JournalReader
 from playhead.errors import (
     ValueRefused,
@@ -25,15 +26,6 @@ with Journal.open(sys.argv[1], durability="os") as journal:
     print("ready", flush=True)
     sys.stdin.readline()
 """
-
-
-@pytest.fixture
-def folder(root: Path) -> Path:
-    return root / "runtime" / "journal" / "run-1"
-
-
-def words(folder: Path) -> list[Any]:
-    return [step.prompt for step in JournalReader(folder).entries()]
 
 
 def sound(folder: Path) -> bool:
