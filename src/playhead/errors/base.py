@@ -1,26 +1,4 @@
-"""Every error that playhead raises, in one tree.
-
-    PlayheadError                 exit  code
-    |- UsageError                  2    usage            the words are off
-    |  |- InvalidId                2    invalid-id       an id that could become a path
-    |  `- NotFound                 2    not-found        the run, step or file is not there
-    |- Refused                     4    refused          hostile or unreadable input
-    |  |- TooLarge                 4    too-large        over a limit of size, count or depth
-    |  `- Unreadable               4    unreadable       permissions, a directory, a device
-    |- JournalError                1    journal          the chain on disk does not let us go on
-    |  |- JournalLocked            1    journal-locked   another writer owns the run
-    |  |- JournalClosed            1    journal-closed   append after close
-    |  |- JournalBroken            1    journal-broken   recovery found a fault before the tail
-    |  `- WriteFailed              1    write-failed     the disk did not take the row
-    |- RecordError                 1    record           recording failed and on_error="raise"
-    |- ValueRefused                1    value-refused    a value the raw append may not hold
-    |- BlobError                   1    blob             a blob is missing or is not its digest
-    |- SignatureError              1    signature        a signed note does not hold
-    `- CheckFailed                 1    check-failed     a check failed; findings say where
-
-Each error says what happened, where, and what to do about it. ``exit_code`` and
-``code`` are stable: scripts may rely on them (docs/reference/exit-status.md).
-"""
+"""The base of the tree, and every error that is not of replay (drawn in `playhead.errors`)."""
 
 from __future__ import annotations
 
@@ -154,6 +132,30 @@ class JournalBroken(JournalError):
 class WriteFailed(JournalError):
     code = "write-failed"
     default_remedy = "Free space or repair the disk; what was written before is whole"
+
+
+class HeadConflict(JournalError):
+    """``expected_head`` is not the head, or another writer was first. Nothing was written."""
+
+    code = "head-conflict"
+    default_remedy = "Read the new rows, then append again with the head that is there now"
+
+    def __init__(self, what: str, *, expected: str, actual: str) -> None:
+        super().__init__(what)
+        self.expected = expected
+        self.actual = actual
+
+
+class EventConflict(JournalError):
+    """The chain holds another event under this ``event_id``. Nothing was written."""
+
+    code = "event-conflict"
+    default_remedy = "Give each event an id of its own; repeat an event only as it was"
+
+
+class StoreError(PlayheadError):
+    code = "store"
+    default_remedy = "Check that the database is there and yours ('playhead store init' makes it)"
 
 
 class RecordError(PlayheadError):
