@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 from playhead.convert.importer import Imported, import_files
+from playhead.core.decode import to_step
 from playhead.core.events import decode_event
 from playhead.core.model import Event
 from playhead.core.prompts import messages_of_result, parse_segments, rebuild
 from playhead.core.rows import Row, decode_row
-from playhead.formats.journal import to_step
 from playhead.store.reader import journal_lines
 from playhead.store.root import Root
 

@@ -21,10 +21,10 @@ from playhead.errors import BlobError, NotFound, PlayheadError, TooLarge, ValueR
 from playhead.formats.journal import SEGMENT
 from playhead.recorder.writer import RunWriter
 from playhead.replay import run as replay_run
-from playhead.replay.lines import STRIDE, PlainLines
 from playhead.replay.run import SNAPSHOT_EVERY, Run
 from playhead.replay.view import detail, is_error, line_of
 from playhead.store.cas import Cas
+from playhead.store.lines import STRIDE, PlainLines
 from playhead.store.root import Root
 
 KINDS = st.sampled_from(

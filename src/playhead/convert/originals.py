@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from playhead.core.decode import to_step
 from playhead.core.events import decode_event
 from playhead.core.model import GENESIS, JSON, Event
 from playhead.core.rows import Row, decode_row
 from playhead.errors import NotFound, Place
-from playhead.formats.journal import to_step
 from playhead.store.reader import journal_lines
 
 _LOOK = 16

@@ -6,12 +6,13 @@ not computing one. Appending, replacing and looking up cost O(log n) time and ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from playhead.core.canonical import encode_step
 from playhead.core.model import JSON
+from playhead.errors import ValueRefused
 
 T = TypeVar("T")
 
@@ -19,28 +20,54 @@ _BITS = 5
 _WIDTH = 1 << _BITS
 _MASK = _WIDTH - 1
 _MAX_FROZEN_DEPTH = 96
+_PLAIN = "Use None, bool, int, float, str, lists, and dicts with text for names"
+
+TOO_DEEP = "nested too deeply to be shown"
+"""What `freeze` puts in place of a value below 96 levels."""
 
 # A tree node: 32 children, or up to 32 values at the lowest level. mypy cannot say that.
 _Node = tuple[object, ...]
 
 
 class Vector(Generic[T]):
-    """An immutable sequence as a tree of 32-wide tuples."""
+    """An immutable sequence: a tree of 32-wide tuples, and its last up to 32 values beside it."""
 
-    __slots__ = ("_root", "_shift", "_size")
+    __slots__ = ("_root", "_shift", "_size", "_tail")
 
-    def __init__(self, size: int = 0, shift: int = 0, root: _Node = ()) -> None:
+    def __init__(
+        self, size: int = 0, shift: int = 0, root: _Node = (), tail: tuple[T, ...] = ()
+    ) -> None:
         self._size = size
         self._shift = shift
         self._root = root
+        self._tail = tail
+
+    @classmethod
+    def of(cls, values: Iterable[T]) -> Vector[T]:
+        """All of ``values``; the same as appending each."""
+        made: Vector[T] = Vector()
+        chunk = iter(values)
+        while leaf := tuple(islice(chunk, _WIDTH)):
+            made = made._grown(leaf)
+        return made
 
     def append(self, value: T) -> Vector[T]:
         """One longer, with ``value`` at the end."""
-        if self._size == _WIDTH << self._shift:
-            root: _Node = (self._root, _path(self._shift, value))
-            return Vector(self._size + 1, self._shift + _BITS, root)
-        root = _put(self._root, self._shift, self._size, value)
-        return Vector(self._size + 1, self._shift, root)
+        tail = self._tail
+        if len(tail) < _WIDTH:
+            return Vector(self._size + 1, self._shift, self._root, (*tail, value))
+        return self._grown((value,))
+
+    def _grown(self, tail: tuple[T, ...]) -> Vector[T]:
+        """With the full tail put into the tree, and a new one."""
+        size, shift, root = self._size, self._shift, self._root
+        if size:
+            before = size - _WIDTH
+            if before == _WIDTH << shift:
+                root, shift = (root, _path(shift, self._tail)), shift + _BITS
+            else:
+                root = _put_leaf(root, shift, before, self._tail)
+        return Vector(size + len(tail), shift, root, tail)
 
     def replace(self, index: int, value: T) -> Vector[T]:
         """The same length, with ``value`` at ``index``.
@@ -50,13 +77,23 @@ class Vector(Generic[T]):
         """
         if not 0 <= index < self._size:
             raise IndexError(index)
-        return Vector(self._size, self._shift, _put(self._root, self._shift, index, value))
+        tail, start = self._tail, self._size - len(self._tail)
+        if index >= start:
+            at = index - start
+            return Vector(
+                self._size, self._shift, self._root, (*tail[:at], value, *tail[at + 1 :])
+            )
+        return Vector(self._size, self._shift, _put(self._root, self._shift, index, value), tail)
 
     def __getitem__(self, index: int) -> T:
+        size = self._size
         if index < 0:
-            index += self._size
-        if not 0 <= index < self._size:
+            index += size
+        if not 0 <= index < size:
             raise IndexError(index)
+        start = size - len(self._tail)
+        if index >= start:
+            return self._tail[index - start]
         node = self._root
         shift = self._shift
         while shift:
@@ -64,16 +101,25 @@ class Vector(Generic[T]):
             shift -= _BITS
         return node[index & _MASK]  # type: ignore[return-value]
 
+    def leaves(self) -> Iterator[tuple[T, ...]]:
+        """The values in pieces of up to 32; a piece that did not change is the same object."""
+        if self._size > len(self._tail):
+            yield from _leaves(self._root, self._shift)
+        if self._tail:
+            yield self._tail
+
     def __len__(self) -> int:
         return self._size
 
     def __iter__(self) -> Iterator[T]:
-        return _leaves(self._root, self._shift)
+        return chain.from_iterable(self.leaves())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Vector):
             return NotImplemented
-        return self is other or (self._size == other._size and self._root == other._root)
+        if self is other:
+            return True
+        return (self._size, self._tail, self._root) == (other._size, other._tail, other._root)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -81,31 +127,38 @@ class Vector(Generic[T]):
         return f"Vector({list(self)!r})"
 
 
-def _path(shift: int, value: object) -> _Node:
-    node: _Node = (value,)
+def _path(shift: int, leaf: _Node) -> _Node:
+    node = leaf
     while shift:
         node = (node,)
         shift -= _BITS
     return node
 
 
+def _put_leaf(node: _Node, shift: int, index: int, leaf: _Node) -> _Node:
+    """With ``leaf`` behind the last one; the place of its first value is ``index``."""
+    if not shift:
+        return leaf
+    at = (index >> shift) & _MASK
+    if at < len(node):
+        child = _put_leaf(node[at], shift - _BITS, index, leaf)  # type: ignore[arg-type]
+    else:
+        child = _path(shift - _BITS, leaf)
+    return (*node[:at], child)
+
+
 def _put(node: _Node, shift: int, index: int, value: object) -> _Node:
     at = (index >> shift) & _MASK
-    if not shift:
-        child: object = value
-    elif at < len(node):
-        child = _put(node[at], shift - _BITS, index, value)  # type: ignore[arg-type]
-    else:
-        child = _path(shift - _BITS, value)
+    child = _put(node[at], shift - _BITS, index, value) if shift else value  # type: ignore[arg-type]
     return (*node[:at], child, *node[at + 1 :])
 
 
-def _leaves(node: _Node, shift: int) -> Iterator[T]:
+def _leaves(node: _Node, shift: int) -> Iterator[tuple[T, ...]]:
     if shift:
         for child in node:
             yield from _leaves(child, shift - _BITS)  # type: ignore[arg-type]
     else:
-        yield from node  # type: ignore[misc]
+        yield node  # type: ignore[misc]
 
 
 class Index:
@@ -161,24 +214,21 @@ def _grow(
 def freeze(value: JSON, depth: int = 0) -> JSON:
     """A JSON value that nobody can change: objects as read-only views, lists as tuples.
 
-    What is nested deeper than any recorded value may be becomes its JSON text.
+    What is nested deeper than any recorded value may be is `TOO_DEEP` in its place: a fixed
+    rule, because how far Python recurses differs from place to place.
     """
+    kind = value.__class__
+    if kind is str or kind is int or value is None:
+        return value
     if isinstance(value, (dict, MappingProxyType)):
         if depth >= _MAX_FROZEN_DEPTH:
-            return _flat(value)
+            return TOO_DEEP
         return MappingProxyType({key: freeze(item, depth + 1) for key, item in value.items()})
     if isinstance(value, (list, tuple)):
         if depth >= _MAX_FROZEN_DEPTH:
-            return _flat(value)
-        return tuple(freeze(item, depth + 1) for item in value)
+            return TOO_DEEP
+        return tuple([freeze(item, depth + 1) for item in value])
     return value
-
-
-def _flat(value: JSON) -> str:
-    try:
-        return encode_step(thaw(value))
-    except (RecursionError, TypeError, ValueError):
-        return "nested too deeply to be shown"
 
 
 def thaw(value: JSON) -> JSON:
@@ -188,3 +238,27 @@ def thaw(value: JSON) -> JSON:
     if isinstance(value, (list, tuple)):
         return [thaw(item) for item in value]
     return value
+
+
+def plain(value: JSON, depth: int = 0) -> JSON:
+    """`thaw` for a value of somebody else's making: only what JSON has, and names are text.
+
+    Raises:
+        ValueRefused: a set, an object, a name that is no text, or nesting deeper than `freeze`
+            leaves. The message names the type and never the value.
+    """
+    kind = value.__class__
+    if value is None or kind in (str, int, float, bool):
+        return value
+    if depth > _MAX_FROZEN_DEPTH:
+        raise ValueRefused("it is nested too deeply", remedy=_PLAIN)
+    if kind is dict or kind is MappingProxyType:
+        assert isinstance(value, (dict, MappingProxyType))
+        for key in value:
+            if key.__class__ is not str:
+                raise ValueRefused(f"a name is {type(key).__name__}, not text", remedy=_PLAIN)
+        return {key: plain(item, depth + 1) for key, item in value.items()}
+    if kind is list or kind is tuple:
+        assert isinstance(value, (list, tuple))
+        return [plain(item, depth + 1) for item in value]
+    raise ValueRefused(f"a {kind.__name__} has no JSON form", remedy=_PLAIN)

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from playhead.core.encode import fast_bytes
-from playhead.core.model import GENESIS, JSON, Step
-from playhead.core.rows import hashed_fields, to_seq
+from playhead.core.model import JSON
 from playhead.errors import InvalidId
 
 SEGMENT = "000000.jsonl"
@@ -79,36 +78,6 @@ def encode_row(
         repr(float(ts)).encode("ascii"),
     )
     return line, step_hash
-
-
-def to_step(obj: dict[str, JSON]) -> Step:
-    """A row object as a step, with the reference's defaults for what is missing."""
-    fields = hashed_fields(obj)
-    ts = obj.get("ts")
-    refs = obj.get("blob_refs")
-    return Step(
-        seq=to_seq(obj.get("seq", -1)) or 0,
-        prev_hash=str(fields["prev_hash"]),
-        input_hash=str(fields["input_hash"]),
-        step_hash=str(obj.get("step_hash", GENESIS)),
-        model=fields["model"],
-        prompt=fields["prompt"],
-        tool_call=fields["tool_call"],
-        tool_result=fields["tool_result"],
-        effort=fields.get("effort"),
-        ts=_seconds(ts),
-        blob_refs=tuple(refs) if isinstance(refs, list) else (),
-        schema_version=obj.get("schema_version", 1),
-    )
-
-
-def _seconds(ts: JSON) -> float | None:
-    if isinstance(ts, bool) or not isinstance(ts, (int, float)):
-        return None
-    try:
-        return float(ts)
-    except OverflowError:
-        return None
 
 
 def input_hash_of(prompt: JSON, payload: JSON) -> str:

@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
+from playhead.core.decode import to_step
 from playhead.core.events import decode_event
 from playhead.core.model import JSON
 from playhead.core.prompts import PromptIndex, answer_segments, parse_segments, rebuild
 from playhead.core.rows import Row, decode_row
 from playhead.errors import TooLarge, ValueRefused
-from playhead.formats.journal import SEGMENT, to_step
+from playhead.formats.journal import SEGMENT
 from playhead.store.durable import open_regular
 from playhead.store.reader import blocks_of, split_lines
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from playhead.core.decode import event_at, step_of
 from playhead.core.model import Event
 from playhead.core.rows import BadRow, Row
 from playhead.errors import PlayheadError
 from playhead.replay.calls import NEAR, OUTCOMES, call_step, outcome, over
-from playhead.replay.decode import event_at, step_of
 from playhead.replay.info import when
 from playhead.replay.render import answer_text, error_text, message_text, value_text
 from playhead.replay.run import Run

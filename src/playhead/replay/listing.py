@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from playhead.core.decode import UNREADABLE, event_at, row_of, step_of
 from playhead.core.model import Event
 from playhead.core.rows import BadRow
 from playhead.errors import PlayheadError
 from playhead.formats.journal import MAX_ROW
-from playhead.replay.decode import UNREADABLE, event_at, row_of, step_of
 from playhead.replay.info import RunInfo, info_of
 from playhead.store.reader import blocks_of, open_segment, split_lines
 from playhead.store.root import Root

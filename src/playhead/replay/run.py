@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from playhead.core.decode import event_at, row_of, step_of
 from playhead.core.fold import Folded, Projection, start
 from playhead.core.messages import segments_of
 from playhead.core.model import JSON, Event, Step
@@ -20,10 +21,9 @@ from playhead.core.state import State
 from playhead.core.values import MARK
 from playhead.errors import BlobError, NotFound, Place, PlayheadError, TooLarge
 from playhead.replay.calls import over, unanswered
-from playhead.replay.decode import event_at, row_of, step_of
 from playhead.replay.info import RunInfo, info_of
-from playhead.replay.lines import Lines, open_lines
 from playhead.store.cas import Cas
+from playhead.store.lines import Lines, open_lines
 from playhead.store.reader import segment_path
 
 SNAPSHOT_EVERY = 256

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from playhead.core.decode import UNREADABLE, event_at, step_of
 from playhead.core.model import JSON, Event
 from playhead.core.projections import state_key
 from playhead.core.rows import Row
 from playhead.replay.calls import call_step, unanswered
-from playhead.replay.decode import UNREADABLE, event_at, step_of
 from playhead.replay.detail import Section, detail
 from playhead.replay.info import when
 from playhead.replay.render import (

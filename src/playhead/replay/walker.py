@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 
 from playhead.core.canonical import encode_step
+from playhead.core.decode import UNREADABLE
 from playhead.core.model import JSON, Event
-from playhead.replay.decode import UNREADABLE
 from playhead.replay.run import Run
 
 _NO_ERROR = frozenset(("completed", "ok", "success", "ended", "done", "incomplete", "empty"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from playhead.core.decode import to_step
 from playhead.core.events import decode_event
 from playhead.core.model import Event
 from playhead.core.rows import BadRow, Row, decode_row
-from playhead.formats.journal import to_step
 from playhead.store.reader import journal_lines
 
 

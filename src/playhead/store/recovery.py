@@ -21,12 +21,13 @@ from pathlib import Path
 
 from playhead.core.chain import ChainWalker, envelope_of
 from playhead.core.commit import step_commitment
+from playhead.core.decode import to_step
 from playhead.core.merkle import Frontier
 from playhead.core.model import GENESIS, Finding
 from playhead.core.rows import BadRow, Row, decode_row
 from playhead.errors import JournalBroken, Place, Refused, ValueRefused
 from playhead.formats.head import Head
-from playhead.formats.journal import SEGMENT, to_step
+from playhead.formats.journal import SEGMENT
 from playhead.store.anchor import Anchor
 from playhead.store.durable import open_regular
 from playhead.store.heads import Resume

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from playhead.core.chain import envelope_of
 from playhead.core.commit import step_commitment
+from playhead.core.decode import to_step
 from playhead.core.events import decode_event
 from playhead.core.merkle import Frontier
 from playhead.core.model import JSON, Event, Finding, Report, Step, Verdict
 from playhead.core.prompts import answer_segments, parse_segments, rebuild
 from playhead.core.rows import BadRow, Row, decode_row
 from playhead.errors import Place, PlayheadError
-from playhead.formats.journal import to_step
 from playhead.store.cas import Cas
 from playhead.store.first import first_event
 from playhead.store.heads import HeadFiles

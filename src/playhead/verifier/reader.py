@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from playhead.core.decode import to_step
 from playhead.core.model import GENESIS, Report, Step
 from playhead.core.rows import BadRow, Row, decode_row
 from playhead.errors import NotFound
-from playhead.formats.journal import to_step
 from playhead.store.reader import Batch, journal_lines, open_segment, segment_path
 from playhead.verifier.api import judge
 from playhead.verifier.pieces import Confirmed, journal_pieces

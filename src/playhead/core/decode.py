@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from playhead.core.events import decode_event
-from playhead.core.model import Event, Step
-from playhead.core.rows import BadRow, Row, decode_row
-from playhead.formats.journal import to_step
+from playhead.core.model import GENESIS, JSON, Event, Step
+from playhead.core.rows import BadRow, Row, decode_row, hashed_fields, to_seq
 
 UNREADABLE = "unreadable"
 """The type of an event whose line is no row. It is never written."""
@@ -50,3 +49,33 @@ def event_at(number: int, row: Row | BadRow) -> Event:
         payload = {"reason": "no-type", "what": "the envelope names no event"}
         return Event(type=UNREADABLE, seq=number, payload=payload, step_hash=event.step_hash)
     return event if event.seq == number else replace(event, seq=number)
+
+
+def to_step(obj: dict[str, JSON]) -> Step:
+    """A row object as a step, with the reference's defaults for what is missing."""
+    fields = hashed_fields(obj)
+    ts = obj.get("ts")
+    refs = obj.get("blob_refs")
+    return Step(
+        seq=to_seq(obj.get("seq", -1)) or 0,
+        prev_hash=str(fields["prev_hash"]),
+        input_hash=str(fields["input_hash"]),
+        step_hash=str(obj.get("step_hash", GENESIS)),
+        model=fields["model"],
+        prompt=fields["prompt"],
+        tool_call=fields["tool_call"],
+        tool_result=fields["tool_result"],
+        effort=fields.get("effort"),
+        ts=_seconds(ts),
+        blob_refs=tuple(refs) if isinstance(refs, list) else (),
+        schema_version=obj.get("schema_version", 1),
+    )
+
+
+def _seconds(ts: JSON) -> float | None:
+    if isinstance(ts, bool) or not isinstance(ts, (int, float)):
+        return None
+    try:
+        return float(ts)
+    except OverflowError:
+        return None

@@ -13,17 +13,12 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
-from playhead.core.rows import BadRow
+from playhead.core.rows import BadRow, Row, decode_row
 from playhead.errors import PlayheadError
-from playhead.store.reader import (
-    Line,
-    blocks_of,
-    journal_blocks,
-    open_segment,
-    split_lines,
-)
+from playhead.formats.journal import MAX_ROW
+from playhead.store.reader import BLOCK, blocks_of, journal_blocks, open_segment, split_lines
+from playhead.store.stores import Line, Lines
 
 STRIDE = 1024
 """Rows between two remembered places."""
@@ -32,18 +27,11 @@ _KEEP_BYTES = 64 * 1024 * 1024
 _KEEP_LINES = 65_536
 
 
-class Lines(Protocol):
-    """Lines that are not blank, numbered from 0. A line that cannot be held is a `BadRow`."""
+def open_lines(folder: Path, *, torn: bool = True) -> Lines:
+    """The lines of the journal in ``folder`` that are not blank, as long as it is now.
 
-    def count(self) -> int: ...
-    def has(self, number: int) -> bool: ...
-    def get(self, number: int) -> Line: ...
-    def walk(self, start: int, stop: int | None) -> Iterator[Line]: ...
-    def close(self) -> None: ...
-
-
-def open_lines(folder: Path) -> Lines:
-    """The lines of the journal in ``folder``, as long as it is now.
+    Without ``torn`` a last line that has no newline counts only when it is a whole row: a
+    writer in the middle of a row gives no half of it.
 
     Raises:
         NotFound: there is no journal. Unreadable: a link, a directory, no permission.
@@ -52,7 +40,7 @@ def open_lines(folder: Path) -> Lines:
     if sealed:
         os.close(fd)
         return SealedLines(folder)
-    return PlainLines(fd)
+    return PlainLines(fd, torn=torn)
 
 
 def _rows(lines: Iterator[Line]) -> Iterator[Line]:
@@ -62,12 +50,29 @@ def _rows(lines: Iterator[Line]) -> Iterator[Line]:
             yield line
 
 
+def _whole_rows(fd: int, size: int) -> int:
+    """Where the last whole row of a file of ``size`` bytes ends.
+
+    No beginning of a row is JSON, so what decodes without a newline is whole.
+    """
+    at, tail = size, b""
+    while at and b"\n" not in tail and len(tail) <= MAX_ROW:
+        step = min(BLOCK, at)
+        at -= step
+        tail = os.pread(fd, step, at) + tail
+    tail = tail[tail.rfind(b"\n") + 1 :]
+    if not tail or len(tail) > MAX_ROW or isinstance(decode_row(tail), Row):
+        return size
+    return size - len(tail)
+
+
 class PlainLines:
     """Takes over ``fd``, which is closed with this object. Rows added later are not seen."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, *, torn: bool = True) -> None:
         self._fd = fd
-        self._end = os.fstat(fd).st_size
+        size = os.fstat(fd).st_size
+        self._end = size if torn else _whole_rows(fd, size)
         self._close = weakref.finalize(self, os.close, fd)
         self._places: list[tuple[int, int]] = []
         self._count = 0
