@@ -14,9 +14,11 @@ from hashlib import sha256
 
 from playhead.core.blobs import externalise, in_one_blob, is_small
 from playhead.core.encode import fast_bytes
+from playhead.core.events import Draft
 from playhead.core.model import JSON
 from playhead.core.redact import Policy, Redactor
 from playhead.core.values import Normaliser, PutBlob
+from playhead.recorder.keys import Stamper
 
 HEAVY = 4 * 1024 * 1024
 """Characters of a value's JSON above which it leaves the row as one blob."""
@@ -26,20 +28,48 @@ _MARSHAL = 2  # the last version without references: equal values give equal byt
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A value as a row may hold it, its digest, and the blobs that it refers to."""
+    """A value as a row may hold it, its digest, and the blobs that it refers to.
+
+    ``content`` is the digest of the value before anything in it became a blob.
+    """
 
     value: JSON
     digest: bytes
     blobs: tuple[str, ...]
+    content: bytes
 
 
 class Preparer:
-    """Prepares values for one run. ``put`` keeps large ones as blobs."""
+    """Prepares values for one run. ``put`` keeps large ones as blobs; with ``stamp_keys`` the
+    answers of models and the ends of turns get their cache keys."""
 
-    def __init__(self, policy: Policy, put: PutBlob | None) -> None:
+    def __init__(self, policy: Policy, put: PutBlob | None, *, stamp_keys: bool = False) -> None:
         self._redactor = Redactor(policy)
-        self._put = put
+        self.put = put
         self._seen: OrderedDict[bytes, Prepared] = OrderedDict()
+        self._stamper = Stamper() if stamp_keys else None
+
+    def event(
+        self, draft: Draft, messages: Sequence[object] | None, *, normal: bool = False
+    ) -> tuple[dict[str, JSON], tuple[str, ...], list[Prepared] | None]:
+        """An event's payload with its cache key, the payload's blobs, and the messages.
+
+        ``normal`` values come from another process, which stamped them: it has the whole values,
+        and its call ids are its own.
+        """
+        payload, blobs = self.payload(draft.payload, normal=normal)
+        said = None if messages is None else self.messages(messages, normal=normal)
+        stamper = self._stamper
+        if stamper is None or normal:
+            return payload, blobs, said
+        if draft.type == "model.requested" and said is not None:
+            asked = self._whole(draft.payload) if blobs else payload
+            stamper.requested(plain_text(draft.model), asked, [one.content for one in said])
+        return stamper.stamped(draft, payload), blobs, said
+
+    def _whole(self, payload: Mapping[str, object]) -> dict[str, JSON]:
+        clean, _ = self._redactor.value(Normaliser().value(dict(payload)))
+        return clean if isinstance(clean, dict) else {}
 
     def payload(
         self, payload: Mapping[str, object], *, normal: bool = False
@@ -61,11 +91,11 @@ class Preparer:
         return kept, tuple(dict.fromkeys(blobs))
 
     def _fit(self, value: JSON, blobs: list[str]) -> JSON:
-        if self._put is None or is_small(value):
+        if self.put is None or is_small(value):
             return value
-        small = externalise(value, self._put, blobs)
+        small = externalise(value, self.put, blobs)
         if isinstance(small, (dict, list)) and len(fast_bytes(small)) > HEAVY:
-            return in_one_blob(small, self._put, blobs)
+            return in_one_blob(small, self.put, blobs)
         return small
 
     def messages(self, messages: Sequence[object], *, normal: bool = False) -> list[Prepared]:
@@ -96,7 +126,8 @@ class Preparer:
         blobs: list[str] = []
         value = self._fit(clean, blobs)
         digest = sha256(fast_bytes(value)).digest()
-        return Prepared(value, digest, tuple(dict.fromkeys(blobs)))
+        content = sha256(fast_bytes(clean)).digest() if blobs else digest
+        return Prepared(value, digest, tuple(dict.fromkeys(blobs)), content)
 
 
 def plain_text(text: str | None) -> str | None:

@@ -42,7 +42,7 @@ class RemoteSink:
 
     follows_fork = True
 
-    def __init__(self, socket_path: str, agent: str) -> None:
+    def __init__(self, socket_path: str, agent: str, *, stamp_cache_keys: bool = True) -> None:
         self.run_id = ""
         self.uid = ""
         self._path = socket_path
@@ -53,17 +53,17 @@ class RemoteSink:
         self._lock = threading.Lock()
         self._link: socket.socket | None = None
         self._frames: Frames | None = None
-        self._prepare = Preparer(Policy(), None)
+        self._prepare = Preparer(Policy(), None, stamp_keys=stamp_cache_keys)
         os.register_at_fork(after_in_child=_leaver(self))
 
     @classmethod
-    def connect(cls, socket_path: str, agent: str) -> RemoteSink:
+    def connect(cls, socket_path: str, agent: str, *, stamp_cache_keys: bool = True) -> RemoteSink:
         """Join the run that ``playhead run`` records at ``socket_path`` as ``agent``.
 
         Raises:
             JournalClosed: nobody listens there any more.
         """
-        sink = cls(socket_path, agent)
+        sink = cls(socket_path, agent, stamp_cache_keys=stamp_cache_keys)
         with sink._lock:
             sink._connect()
         return sink
@@ -140,7 +140,7 @@ class RemoteSink:
         self._link, self._frames = link, Frames(link)
         answer = self._ask({"op": "hello", "v": VERSION, "agent": self._agent, "pid": os.getpid()})
         self.run_id, self.uid = str(answer.get("run_id")), str(answer.get("uid"))
-        self._prepare = Preparer(Policy(), Root(Path(str(answer.get("root")))).cas.put)
+        self._prepare.put = Root(Path(str(answer.get("root")))).cas.put
         self._stamp({"argv0": (sys.argv or [""])[0]})
 
     def _stamp(self, more: dict[str, JSON]) -> None:
@@ -148,10 +148,9 @@ class RemoteSink:
         self._emit(Draft("run.stamped", {"stamp": stamp}, name=self._agent), None, None)
 
     def _emit(self, draft: Draft, at: str | None, messages: Sequence[object] | None) -> int:
-        payload, blobs = self._prepare.payload(draft.payload)
+        payload, blobs, said = self._prepare.event(draft, messages)
         frame: dict[str, JSON] = {"op": "emit"}
-        if messages is not None:
-            said = self._prepare.messages(messages)
+        if said is not None:
             frame["messages"] = [message.value for message in said]
             blobs += tuple(blob for message in said for blob in message.blobs)
         if at is not None:

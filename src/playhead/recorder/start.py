@@ -30,6 +30,7 @@ def record(
     policy: Policy | None = None,
     on_error: OnError = "raise",
     meta: Mapping[str, JSON] | None = None,
+    stamp_cache_keys: bool = True,
 ) -> Recording:
     """Record a run of ``agent`` (a label) under ``root``.
 
@@ -44,6 +45,8 @@ def record(
         policy: what is redacted while writing; by default credentials only.
         on_error: "raise" a `RecordError` when the disk fails, or "warn".
         meta: more for the ``run.started`` payload.
+        stamp_cache_keys: put the cache key of what was asked into each answer of a model and
+            each end of a turn (docs/reference/replay-cache.md).
 
     Returns:
         A `Recording`; nothing is written before it is entered or opened.
@@ -56,7 +59,7 @@ def record(
         if socket and root is None and run_id is None and chat_id is None:
             from playhead.recorder.remote import RemoteSink
 
-            return RemoteSink.connect(socket, agent)
+            return RemoteSink.connect(socket, agent, stamp_cache_keys=stamp_cache_keys)
         from playhead.recorder.writer import RunWriter, WriterOptions
 
         home = root if isinstance(root, Root) else Root(root)
@@ -67,7 +70,12 @@ def record(
             chat_id=chat_id,
             tenant_id=tenant_id,
             meta=meta,
-            options=WriterOptions(durability=durability, prompts=prompts, policy=policy),
+            options=WriterOptions(
+                durability=durability,
+                prompts=prompts,
+                policy=policy,
+                stamp_cache_keys=stamp_cache_keys,
+            ),
         )
 
     return Recording(open_sink, agent, on_error)

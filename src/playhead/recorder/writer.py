@@ -45,6 +45,7 @@ class WriterOptions:
     prompts: Prompts = "delta"
     policy: Policy | None = None
     clock: Clock = now_us
+    stamp_cache_keys: bool = True
 
 
 class RunWriter:
@@ -61,7 +62,9 @@ class RunWriter:
         self.uid = uid
         self._secret = secret
         self._options = options
-        self._prepare = Preparer(options.policy or Policy(), root.cas.put)
+        self._prepare = Preparer(
+            options.policy or Policy(), root.cas.put, stamp_keys=options.stamp_cache_keys
+        )
         self._index = PromptIndex()
         self._repeated: dict[str, int] = {}
         self._writing = False
@@ -188,10 +191,7 @@ class RunWriter:
         Raises:
             WriteFailed, JournalClosed: the event is not in the chain.
         """
-        payload, blobs = self._prepare.payload(draft.payload, normal=normalised)
-        said = None
-        if messages is not None:
-            said = self._prepare.messages(messages, normal=normalised)
+        payload, blobs, said = self._prepare.event(draft, messages, normal=normalised)
         with self.journal.lock:
             if self._writing:  # a signal handler or finaliser, in the middle of another event
                 self._late.append((draft, payload, said, blobs, at))
