@@ -34,8 +34,9 @@ from playhead.store.anchor import Anchor
 from playhead.store.append import AppendFile
 from playhead.store.durable import DISK, Disk, FileLock, ensure_dir
 from playhead.store.opening import recovered, require_fields, stamp_of
-from playhead.store.recovery import Recovered, digest_of
+from playhead.store.recovery import Recovered
 from playhead.store.signer import Signer
+from playhead.store.source import digest_of
 from playhead.store.syncer import Syncer
 from playhead.store.torn import cut_torn_tail
 

@@ -13,9 +13,6 @@ Recovery runs the same walker as verify. In order:
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +28,7 @@ from playhead.formats.journal import SEGMENT
 from playhead.store.anchor import Anchor
 from playhead.store.durable import open_regular
 from playhead.store.heads import Resume
-from playhead.store.reader import BLOCK, blocks_of, split_lines
+from playhead.store.source import FileSource, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,50 +53,59 @@ def recover(folder: Path, anchor: Anchor) -> Recovered:
     path = folder / SEGMENT
     fd = open_regular(path)
     with open(fd, "rb", buffering=0):
-        signed, *others = _trusted_heads(anchor) or [None]
-        start = 0
-        step_hash = GENESIS
-        if signed is not None:
-            start, step_hash = _check_signed(fd, path, anchor, signed)
-        for other in others:  # an older head must sign a beginning of the same bytes
-            if other is not None and digest_of(fd, other.length).hexdigest() != other.bytes_sha256:
-                raise _changed(path, other)
-        state = _walk_tail(fd, path, anchor, start, step_hash)
-        if signed is not None and start == 0:
-            _check_size(path, state, signed)
-        return state
+        return recover_source(FileSource(fd, path), anchor)
 
 
-def _trusted_heads(anchor: Anchor) -> list[Head | None]:
+def recover_source(source: Source, anchor: Anchor) -> Recovered:
+    """`recover` for a chain wherever it lies.
+
+    Raises:
+        JournalBroken: as `recover`.
+    """
+    signed, *others = trusted_heads(anchor) or [None]
+    start = 0
+    step_hash = GENESIS
+    if signed is not None:
+        start, step_hash = _check_signed(source, anchor, signed)
+    for other in others:  # an older head must sign a beginning of the same bytes
+        if other is not None and source.digest(other.length).hexdigest() != other.bytes_sha256:
+            raise _changed(source, other)
+    state = _walk_tail(source, anchor, start, step_hash)
+    if signed is not None and start == 0:
+        _check_size(source, state, signed)
+    return state
+
+
+def trusted_heads(anchor: Anchor) -> list[Head | None]:
     """The heads that trusted keys signed, the longest first, each once."""
     seen = anchor.files.read(anchor.ring.trusted())
     heads = list(dict.fromkeys(found.head for found in seen if found.head is not None))
     return [*sorted(heads, key=lambda head: head.size, reverse=True)]
 
 
-def _check_signed(fd: int, path: Path, anchor: Anchor, signed: Head) -> tuple[int, str]:
+def _check_signed(source: Source, anchor: Anchor, signed: Head) -> tuple[int, str]:
     """(1) and (2). Returns where to start walking and the step hash that stands there."""
-    length = os.fstat(fd).st_size
+    length = source.length()
     if length < signed.length:
         raise JournalBroken(
             f"cut tail: {signed.length - length} bytes that the signed head of step "
             f"{signed.size - 1} covers are gone",
-            place=Place(str(path)),
+            place=Place(source.name),
             remedy="Restore the journal from a copy; 'playhead verify' shows what is left",
         )
-    sha = digest_of(fd, signed.length)
+    sha = source.digest(signed.length)
     if sha.hexdigest() != signed.bytes_sha256:
-        raise _changed(path, signed)
+        raise _changed(source, signed)
     resume = anchor.files.read_resume()
-    if resume is None or not _continues(resume, signed) or resume.uid != _first_uid(fd):
+    if resume is None or not _continues(resume, signed) or resume.uid != _first_uid(source):
         return 0, GENESIS
     anchor.restore(resume, sha, signed.length)
     return signed.length, signed.step_hash
 
 
-def _first_uid(fd: int) -> str | None:
+def _first_uid(source: Source) -> str | None:
     """The run's uid as its first row has it, which is under the signed bytes."""
-    row = decode_row(os.pread(fd, BLOCK, 0).split(b"\n", 1)[0])
+    row = decode_row(source.first())
     envelope = envelope_of(row.obj) if isinstance(row, Row) else None
     payload = None if envelope is None else envelope.get("payload")
     uid = payload.get("uid") if isinstance(payload, dict) else None
@@ -117,68 +123,32 @@ def _continues(resume: Resume, signed: Head) -> bool:
         return False
 
 
-def digest_of(fd: int, size: int) -> hashlib._Hash:
-    """SHA-256 over the first ``size`` bytes, one reused buffer."""
-    sha = hashlib.sha256()
-    buffer = bytearray(BLOCK)
-    view = memoryview(buffer)
-    at = 0
-    while at < size:
-        got = os.preadv(fd, [view[: min(BLOCK, size - at)]], at)
-        if not got:
-            break
-        sha.update(view[:got])
-        at += got
-    return sha
-
-
-def _changed(path: Path, signed: Head) -> JournalBroken:
+def _changed(source: Source, signed: Head) -> JournalBroken:
     """Name the first bad line where the walk can; else the chain was rewritten as a whole."""
     findings: list[Finding] = []
-    walker = ChainWalker(findings.append, file=str(path))
-    fd = open_regular(path)
-    with open(fd, "rb", buffering=0):
-        for line_no, offset, line in split_lines(blocks_of(fd, 0, signed.length)):
-            if isinstance(line, BadRow):
-                walker.feed_bad(line_no, offset, line)
-            else:
-                walker.feed(line_no, line, offset)
-            if findings and findings[0].severity == "error":
-                first = findings[0]
-                return JournalBroken(f"{first.kind}: {first.what}", place=first.place)
+    walker = ChainWalker(findings.append, file=source.name)
+    for line_no, offset, line in source.lines(0, 0, signed.length):
+        if isinstance(line, BadRow):
+            walker.feed_bad(line_no, offset, line)
+        else:
+            walker.feed(line_no, line, offset)
+        if findings and findings[0].severity == "error":
+            first = findings[0]
+            return JournalBroken(f"{first.kind}: {first.what}", place=first.place)
     if walker.head == signed.step_hash:
         what = "a field outside the step hash (ts, blob_refs, spelling) was changed"
     else:
         what = "the chain was rewritten: it verifies by itself but is not the signed one"
-    return JournalBroken(what, place=Place(str(path)))
+    return JournalBroken(what, place=Place(source.name))
 
 
-class _Returns:
-    """Blocks passed on, and whether a carriage return was among them.
-
-    With one, rows need not be apart by exactly one newline, and the digest is taken from the
-    file once more.
-    """
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks = blocks
-        self.seen = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        for block in self._blocks:
-            self.seen = self.seen or b"\r" in block
-            yield block
-
-
-def _walk_tail(fd: int, path: Path, anchor: Anchor, start: int, step_hash: str) -> Recovered:
+def _walk_tail(source: Source, anchor: Anchor, start: int, step_hash: str) -> Recovered:
     findings: list[Finding] = []
-    walker = ChainWalker(findings.append, file=str(path))
+    walker = ChainWalker(findings.append, file=source.name)
     walker.resume(anchor.size, step_hash, anchor.uid, anchor.native)
-    length = os.fstat(fd).st_size
+    length = source.length()
     needs_newline = False
-    first_line = anchor.size + 1 if start else 1
-    returns = _Returns(blocks_of(fd, start))
-    for line_no, offset, line in split_lines(returns, line_no=first_line, offset=start):
+    for line_no, offset, line in source.lines(anchor.size if start else 0, start):
         if isinstance(line, BadRow):
             walker.feed_bad(line_no, offset, line)
             row = None
@@ -194,10 +164,10 @@ def _walk_tail(fd: int, path: Path, anchor: Anchor, start: int, step_hash: str) 
         needs_newline = stop == offset + len(line)
         if row is not None:
             raw = line if needs_newline else line + b"\n"
-            anchor.add(raw, line, _commitment(anchor, row))
+            anchor.add(raw, line, commitment_of(anchor, row))
     end = length if walker.malformed_tail < 0 else walker.malformed_tail
-    if returns.seen or anchor.bytes != end:  # blank lines, or rows apart by something else
-        anchor.rehash(digest_of(fd, end), end)
+    if source.odd or anchor.bytes != end:  # blank lines, or rows apart by something else
+        anchor.rehash(source.digest(end), end)
     anchor.uid, anchor.native = walker.run_uid, walker.native
     return Recovered(
         size=walker.expected_seq,
@@ -209,7 +179,7 @@ def _walk_tail(fd: int, path: Path, anchor: Anchor, start: int, step_hash: str) 
     )
 
 
-def _commitment(anchor: Anchor, row: Row) -> bytes | None:
+def commitment_of(anchor: Anchor, row: Row) -> bytes | None:
     """The field commitment of a row behind the last signed head, derived again.
 
     A run whose secret is at hand keeps its commitments over a crash; without it they end.
@@ -230,9 +200,9 @@ def _commitment(anchor: Anchor, row: Row) -> bytes | None:
         return None
 
 
-def _check_size(path: Path, state: Recovered, signed: Head) -> None:
+def _check_size(source: Source, state: Recovered, signed: Head) -> None:
     if state.size < signed.size:
         raise JournalBroken(
             f"cut tail: {state.size} steps, the signed head covers {signed.size}",
-            place=Place(str(path)),
+            place=Place(source.name),
         )
