@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhead.core.merkle import Frontier
 from playhead.core.sign import sign_note
@@ -17,6 +18,9 @@ from playhead.formats.head import Head, encode_head
 from playhead.store.heads import HeadFiles, Resume
 from playhead.store.keys import KeyRing, state_dir
 
+if TYPE_CHECKING:
+    from playhead.store.stores import Heads
+
 _BATCH = 4096
 
 Mark = tuple[int, Frontier | None]
@@ -24,14 +28,14 @@ Mark = tuple[int, Frontier | None]
 
 
 class Anchor:
-    """The signed head of one journal directory.
+    """The signed head of one chain: of the journal in a directory, or with its heads elsewhere.
 
     ``secret`` is the run's commitment secret; without one no field commitments are kept.
     """
 
-    def __init__(self, folder: Path, ring: KeyRing | None = None) -> None:
+    def __init__(self, place: Path | Heads, ring: KeyRing | None = None) -> None:
         self.ring = ring or KeyRing(state_dir())
-        self.files = HeadFiles(folder, self.ring.state)
+        self.files: Heads = HeadFiles(place, self.ring.state) if isinstance(place, Path) else place
         self.size = 0
         self.bytes = 0
         self.uid: str | None = None

@@ -21,7 +21,7 @@ from playhead.errors import NotFound, PlayheadError, SignatureError
 from playhead.formats.head import Head, decode_head
 from playhead.store.durable import DISK, Disk, ensure_dir, read_bounded, write_atomic
 
-_LIMIT = 64 * 1024
+MAX_NOTE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class SeenHead:
     note: str = field(default="", repr=False)
 
 
-def _placed(folder: Path) -> tuple[Path, Path]:
+def placed(folder: Path) -> tuple[Path, Path]:
     """The root of a journal's folder, and the folder, named by the root's real path.
 
     A link below the root is not followed: whoever can write to the root must not be able to
@@ -68,7 +68,7 @@ class HeadFiles:
     """Where the heads of one journal directory lie, inside and outside the root."""
 
     def __init__(self, folder: Path, state: Path, disk: Disk = DISK) -> None:
-        base, folder = _placed(folder)
+        base, folder = placed(folder)
         self.run_id = folder.name
         self.inside = base / "heads" / f"{folder.name}.checkpoint"
         self.resume = self.inside.with_suffix(".resume")
@@ -86,7 +86,7 @@ class HeadFiles:
         """
         try:
             ensure_dir(self.inside.parent)
-            write_atomic(self.resume, _encode_resume(resume), disk=self._disk)
+            write_atomic(self.resume, encode_resume(resume), disk=self._disk)
             write_atomic(self.inside, note.encode("utf-8"), disk=self._disk)
         finally:  # a full disk under the root does not cost the head outside it
             ensure_dir(self.outside.parent)
@@ -97,7 +97,7 @@ class HeadFiles:
         found = []
         for where, path in (("inside", self.inside), ("outside", self.outside)):
             try:
-                raw = read_bounded(path, _LIMIT).decode("utf-8", "strict")
+                raw = read_bounded(path, MAX_NOTE).decode("utf-8", "strict")
             except NotFound:
                 continue
             except (PlayheadError, UnicodeDecodeError) as error:
@@ -109,7 +109,7 @@ class HeadFiles:
     def read_resume(self) -> Resume | None:
         """The resume file, unproven; None when it is missing or not one."""
         try:
-            return _decode_resume(read_bounded(self.resume, _LIMIT))
+            return decode_resume(read_bounded(self.resume, MAX_NOTE))
         except (NotFound, PlayheadError):
             return None
 
@@ -128,7 +128,9 @@ def read_note(
     return SeenHead(where, path, head, key=keys[0].name, note=raw)
 
 
-def _encode_resume(resume: Resume) -> bytes:
+def encode_resume(resume: Resume) -> bytes:
+    """The bytes of a resume file."""
+
     def texts(hashes: tuple[bytes, ...] | None) -> list[str] | None:
         return None if hashes is None else [base64.b64encode(h).decode() for h in hashes]
 
@@ -143,7 +145,8 @@ def _encode_resume(resume: Resume) -> bytes:
     return json.dumps(value, sort_keys=True).encode() + b"\n"
 
 
-def _decode_resume(raw: bytes) -> Resume | None:
+def decode_resume(raw: bytes) -> Resume | None:
+    """What a resume file says, unproven; None for what is none."""
     try:
         value = json.loads(raw)
         fields = value["fields"]
