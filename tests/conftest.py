@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from postgres import Server, Site
+
 REPO = Path(__file__).resolve().parent.parent
 
-# The two settings that a person running the tests may give; every other PLAYHEAD_ variable
+# The settings that a person running the tests may give; every other PLAYHEAD_ variable
 # of the surrounding shell is taken away, so that no test depends on it.
-FOR_TESTS = frozenset({"PLAYHEAD_SHARED", "PLAYHEAD_KILLS"})
+FOR_TESTS = frozenset({"PLAYHEAD_SHARED", "PLAYHEAD_KILLS", "PLAYHEAD_POSTGRES_BIN"})
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +72,24 @@ def shared() -> Path:
     if not place.is_dir():
         pytest.skip(f"no shared data in {place}: set PLAYHEAD_SHARED to run this test")
     return place
+
+
+@pytest.fixture(scope="session")
+def pg_server() -> Iterator[Server]:
+    """A real PostgreSQL server (tests/postgres.py), or the one that PLAYHEAD_POSTGRES_BIN names
+    the binaries of. Skipped only where none can run."""
+    from postgres import NoServer, servers
+
+    running = servers()
+    try:
+        server = next(running)
+    except NoServer as error:
+        pytest.skip(f"no PostgreSQL server runs here: {error}")
+    yield server
+    running.close()  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def pg(pg_server: Server) -> Site:
+    """A fresh playhead schema in the setting mode, with an application login."""
+    return pg_server.site()
