@@ -83,6 +83,10 @@ class PlainLines:
         """Give the file back; nothing can be read afterwards."""
         self._close()
 
+    def blocks(self) -> Iterator[bytes]:
+        """The bytes up to the end that was seen at opening."""
+        return blocks_of(self._fd, 0, self._end)
+
     def _from(self, line_no: int, offset: int) -> Iterator[Line]:
         blocks = blocks_of(self._fd, offset, self._end)
         return _rows(split_lines(blocks, line_no=line_no, offset=offset))
@@ -161,6 +165,10 @@ class SealedLines:
         """Stop reading."""
         self._scan = iter(())
         self._kept.clear()
+
+    def blocks(self) -> Iterator[bytes]:
+        """The bytes, unpacked."""
+        return journal_blocks(self._folder)
 
     def _start(self) -> Iterator[Line]:
         """The lines; a file that stops being readable ends with a line that says so."""
