@@ -2,7 +2,8 @@
 
 What is checked, in this order:
 
-(0) the target is a regular file or a run under the root; nothing is followed or executed;
+(0) the target is a regular file or a run under the root; nothing is followed or executed; a
+    proof document is checked as `playhead.verifier.proofs` says, and no more;
 (1) every line: JSON, no tolerated oddity (a warning; an error under strict);
 (2) the chain: seq, prev_hash, step_hash recomputed, the envelope's own seq;
 (3) the signed heads inside and outside the root, and the head the caller gives: same size,
@@ -37,6 +38,7 @@ from playhead.store.root import Root
 from playhead.verifier.heads import Coverage, check_bytes, check_expected, check_heads, no_head
 from playhead.verifier.missing import missing_run
 from playhead.verifier.pieces import Confirmed, journal_pieces, pieces
+from playhead.verifier.proofs import check_proof, proof_in
 from playhead.verifier.walk import Gathered, gather
 
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
@@ -54,7 +56,7 @@ def verify(
     progress: Watch | None = None,
     ring: KeyRing | None = None,
 ) -> Report:
-    """Verify a run (id, prefix, ``@last``), a journal directory or a journal file.
+    """Verify a run (id, prefix, ``@last``), a journal directory, a journal file or a proof.
 
     Args:
         head: the head you expect, as 64 hex characters.
@@ -77,6 +79,9 @@ def verify(
             raise
         return gone
     if folder is None:
+        proof = proof_in(file)
+        if proof is not None:
+            return _proof(os.fspath(target), proof, [*ring.trusted(), *keys], head, strict)
         _refuse_other(file)
     lines: Iterable[Batch | Confirmed] = _file_lines(file)
     seen_heads: list[SeenHead] = []
@@ -99,6 +104,16 @@ def verify(
     if folder is not None and name == "@last":
         name = folder.name
     return judge(name, str(file), seen, seen_heads, head, again)
+
+
+def _proof(
+    name: str, data: bytes, keys: Sequence[PublicKey], head: str | None, strict: bool
+) -> Report:
+    if head is not None:
+        raise UsageError(
+            "a proof brings its own head", remedy="Leave out --head, or give the run itself"
+        )
+    return check_proof(data, keys=keys, strict=strict, name=name)
 
 
 def _locate(word: str, root: Root) -> tuple[Path | None, Path]:
