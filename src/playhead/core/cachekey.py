@@ -39,6 +39,7 @@ NOT_ASKED: Final = frozenset(
     "extra_headers redacted cache_key cacheKey".split()
 )
 """Parameters of a request that say who asks, when and how, not what: no part of a key."""
+_APART: Final = NOT_ASKED.union(("provider", "transport"), SYSTEM, SAFETY, TOOLS, FORMAT)
 
 
 def value_digest(value: JSON) -> str:
@@ -89,12 +90,11 @@ class CacheStamp:
         """
         if not normal:
             require_plain(dict(parameters))
-        apart = {"provider", "transport", *SYSTEM, *SAFETY, *TOOLS, *FORMAT, *NOT_ASKED}
         return cls(
             model=model,
             provider=_text(parameters, "provider"),
             transport=_text(parameters, "transport"),
-            sampling={key: value for key, value in parameters.items() if key not in apart},
+            sampling={key: value for key, value in parameters.items() if key not in _APART},
             system_prompt=_part(parameters, SYSTEM),
             safety_policy=_part(parameters, SAFETY),
             tools=_part(parameters, TOOLS),
