@@ -17,7 +17,8 @@ from playhead.core.model import Event
 from playhead.core.persistent import Index, Vector, freeze, thaw
 from playhead.core.projections import BUILT_IN, ToolCalls, Turns, Usage
 from playhead.core.prompts import PromptIndex
-from playhead.core.state import State, reduce
+from playhead.core.reducer import reduce
+from playhead.core.state import State
 from playhead.errors import UsageError, ValueRefused
 
 IDS = st.sampled_from(["a", "b", "c"])
@@ -345,6 +346,9 @@ def test_a_vector_is_a_list_that_is_never_changed(values: list[int], data: st.Da
         assert list(vector.replace(at, -1)) == [*values[:at], -1, *values[at + 1 :]]
         assert list(vector) == values
         assert vector[at] == values[at]
+    assert list(Vector.of(values)) == values
+    assert Vector.of(values) == vector
+    assert [item for leaf in vector.leaves() for item in leaf] == values
     with pytest.raises(IndexError):
         vector.replace(len(values), 0)
 
@@ -353,34 +357,43 @@ def test_a_vector_grows_over_several_levels() -> None:
     vector: Vector[int] = Vector()
     for n in range(32**2 + 40):
         vector = vector.append(n)
+        if n % 37 == 0:
+            assert vector == Vector.of(range(n + 1))
     assert list(vector) == list(range(32**2 + 40))
+    assert vector.replace(1000, -1)[1000] == vector.replace(1060, -1)[1060] == -1
+    assert vector == Vector.of(range(32**2 + 40))
     assert (vector[0], vector[1023], vector[1024], vector[-1]) == (0, 1023, 1024, 1063)
 
 
-@given(st.lists(st.tuples(st.text(max_size=3), st.integers()), max_size=300))
-def test_an_index_is_a_map_that_is_never_changed(pairs: list[tuple[str, int]]) -> None:
-    index, model = Index(), dict[str, int]()
-    for key, number in pairs:
-        before = index
-        was = before.get(key)
-        index = index.set(key, number)
-        model[key] = number
-        assert before.get(key) == was
-    assert {key: index.get(key) for key in model} == model
-    assert index.get("no such key") is None
+@given(st.data())
+def test_an_index_is_a_map_that_is_never_changed(data: st.DataObject) -> None:
+    """Added to from any version, in any order: each version has its own keys and no other."""
+    keys = st.text(max_size=2)
+    versions: list[tuple[Index, list[str]]] = [(Index(), [])]
+    for _ in range(data.draw(st.integers(0, 60))):
+        index, model = versions[data.draw(st.integers(0, len(versions) - 1))]
+        key = data.draw(keys)
+        if key not in model:
+            versions.append((index.add(key), [*model, key]))
+    everything = {key for _, model in versions for key in model} | {"no such key"}
+    for index, model in versions:
+        assert len(index) == len(model)
+        assert [index.key(place) for place in range(len(model))] == model
+        places = {key: place for place, key in enumerate(model)}
+        assert {key: index.get(key) for key in everything} == {
+            key: places.get(key) for key in everything
+        }
+        assert all(Index.of(model).get(key) == index.get(key) for key in everything)
 
 
-def test_equal_hashes_do_not_mix_keys() -> None:
-    class Same(str):
-        def __hash__(self) -> int:
-            return 5
-
-    index = Index()
-    for n in range(20):
-        index = index.set(Same(f"k{n}"), n)
-    assert [index.get(Same(f"k{n}")) for n in range(20)] == list(range(20))
-    assert index.set(Same("k3"), 99).get(Same("k3")) == 99
-    assert index.get(Same("k3")) == 3
+def test_histories_that_agree_share_and_those_that_part_do_not() -> None:
+    base = Index.of(f"k{n}" for n in range(100))
+    assert base.add("x")._places is base.add("x")._places is base._places
+    other = base.add("y")
+    assert other._places is not base._places
+    assert (other.get("x"), other.get("y"), base.get("y"), base.get("x")) == (None, 100, None, None)
+    assert len(Index()) == 0
+    assert Index().get("x") is None
 
 
 def test_freezing_stops_at_a_depth_that_no_recorded_value_has() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers import write_events
-from playhead.core import projections
+from playhead.core import entries, tallies
 from playhead.core.events import Draft
 from playhead.core.fold import fold
 from playhead.core.model import Event
@@ -52,7 +52,7 @@ def test_state_calls_and_diff_are_told_in_steps(tmp_path: Path) -> None:
 
 
 def test_the_number_of_keys_and_waiting_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projections, "_MAX_KEYS", 3)
+    monkeypatch.setattr(tallies, "_MAX_KEYS", 3)
     events = [Event("state.changed", n, {"key": f"k{n}", "value": n}) for n in range(5)]
     events += [Event("state.changed", 5, {"kind": "k1", "value": 0})]
     events += [Event("tool.called", n, {"call_id": f"c{n}"}, "t") for n in range(6, 106)]

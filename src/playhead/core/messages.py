@@ -1,18 +1,18 @@
 """The projection ``messages``: the conversation as it stands after any step.
 
-A prompt is a delta against earlier rows, so its state refers to every request and answer; the
+A prompt is a delta against earlier rows, so its state holds what later prompts may refer to; the
 messages themselves are put together only when somebody looks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from playhead.core.model import JSON, Event
-from playhead.core.persistent import Index, Vector
+from playhead.core.persistent import Index, Vector, freeze, thaw
 from playhead.core.prompts import answer_segments, messages_of_result, parse_segments, rebuild
-from playhead.errors import PlayheadError
+from playhead.errors import PlayheadError, ValueRefused
 
 MAIN = ""
 """The thread of the run itself; a subagent's thread is named by its id."""
@@ -27,34 +27,40 @@ def segments_of(event: Event) -> Sequence[JSON]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+_NO_VALUES: Vector[JSON] = Vector()
+
+
+class Thread(NamedTuple):
     """One conversation: its latest request, and the messages that came after it."""
 
     request: int | None = None
-    tail: Vector[JSON] = field(default_factory=Vector)
+    tail: Vector[JSON] = _NO_VALUES
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Everything said so far. ``rows`` are the events that later prompts may refer to, found
-    by seq; ``threads`` the conversations, found by name."""
+_NO_THREADS: Vector[Thread] = Vector()
+_NO_INDEX = Index()
 
-    rows: Vector[Event] = field(default_factory=Vector)
-    row_of: Index = field(default_factory=Index)
-    threads: Vector[Thread] = field(default_factory=Vector)
-    thread_of: Index = field(default_factory=Index)
+
+class Said(NamedTuple):
+    """Everything said so far. ``rows`` is what later prompts may refer to, found by seq: the text
+    of a request as it stands in its row, or frozen segments. ``threads`` are the conversations,
+    found by name."""
+
+    rows: Vector[JSON] = _NO_VALUES
+    row_of: Index = _NO_INDEX
+    threads: Vector[Thread] = _NO_THREADS
+    thread_of: Index = _NO_INDEX
 
 
 class Messages:
     """The conversation as it stands: the latest prompt and what was said after it.
 
-    Holds a reference to every request and answer, because a prompt is a delta against them.
     Results of tools join the conversation with the next request that carries them.
     """
 
     key = "messages"
     version = 1
+    event_types = frozenset(("model.requested", "model.responded", "message.received", "step"))
 
     def init(self) -> Said:
         return Said()
@@ -63,66 +69,123 @@ class Messages:
         assert isinstance(state, Said)
         kind = event.type
         if kind == "model.requested":
-            state = _keep(state, event)
-            return _thread(state, event, lambda _: Thread(event.seq))
+            prompt = event.prompt
+            kept = prompt if isinstance(prompt, str) else freeze(parse_segments(prompt))
+            return _thread(_keep(state, event, kept), event, None)
         if kind == "model.responded":
-            state = _keep(state, event)
-            said = messages_of_result(event.payload.get("result"))
+            result = event.payload.get("result")
+            state = _keep(state, event, freeze(answer_segments(result)))
+            said = messages_of_result(result)
         elif kind == "message.received":
             said = _received(event)
         elif kind == "step" and event.prompt is not None:
             said = [event.prompt]
         else:
             return state
-        return _thread(state, event, lambda old: _longer(old, said)) if said else state
+        return _thread(state, event, said) if said else state
 
     def view(self, state: object) -> JSON:
         """The run's own conversation; one that cannot be rebuilt is a marked value saying why."""
         return self.conversation(state)
 
     def conversation(self, state: object, thread: str = MAIN) -> list[JSON]:
-        """The messages of one thread, oldest first."""
+        """The messages of one thread, oldest first; the caller may change them."""
         assert isinstance(state, Said)
         at = state.thread_of.get(thread)
         if at is None:
             return []
         found = state.threads[at]
+        after = [thaw(message) for message in found.tail]
         if found.request is None:
-            return list(found.tail)
+            return after
         try:
             before = rebuild(found.request, _source(state))
         except PlayheadError as error:
             before = [{"$playhead": "refused", "what": str(error)}]
-        return [*before, *found.tail]
+        return [*before, *after]
+
+    def dump(self, state: object) -> JSON:
+        assert isinstance(state, Said)
+        names = _names(state.row_of), _names(state.thread_of)
+        return [
+            [[int(seq), thaw(row)] for seq, row in zip(names[0], state.rows, strict=True)],
+            [
+                [name, thread.request, [thaw(message) for message in thread.tail]]
+                for name, thread in zip(names[1], state.threads, strict=True)
+            ],
+        ]
+
+    def load(self, dumped: JSON) -> Said:
+        match dumped:
+            case [list(rows), list(threads)]:
+                kept = [_load_row(row) for row in rows]
+                known = [_load_thread(thread) for thread in threads]
+                return Said(
+                    Vector.of([value for _, value in kept]),
+                    Index.of([str(seq) for seq, _ in kept]),
+                    Vector.of([thread for _, thread in known]),
+                    Index.of([name for name, _ in known]),
+                )
+        raise ValueRefused("no dump of messages")
 
 
-def _keep(state: Said, event: Event) -> Said:
-    row_of = state.row_of.set(str(event.seq), len(state.rows))
-    return replace(state, rows=state.rows.append(event), row_of=row_of)
+def _names(index: Index) -> list[str]:
+    return [index.key(place) for place in range(len(index))]
+
+
+def _load_row(row: JSON) -> tuple[int, JSON]:
+    match row:
+        case [int(seq), (str() | list()) as value]:
+            return seq, freeze(value)
+    raise ValueRefused("no dump of a request or answer")
+
+
+def _load_thread(thread: JSON) -> tuple[str, Thread]:
+    match thread:
+        case [str(name), int() | None as request, list(tail)]:
+            return name, Thread(request, Vector.of([freeze(message) for message in tail]))
+    raise ValueRefused("no dump of a conversation")
+
+
+def _keep(state: Said, event: Event, row: JSON) -> Said:
+    """With what a later prompt may take from ``event``; a seq seen twice keeps the later row."""
+    name = str(event.seq)
+    at = state.row_of.get(name)
+    if at is not None:
+        return state._replace(rows=state.rows.replace(at, row))
+    return state._replace(rows=state.rows.append(row), row_of=state.row_of.add(name))
 
 
 def _source(state: Said) -> Callable[[int], Sequence[JSON]]:
     def source(seq: int) -> Sequence[JSON]:
         at = state.row_of.get(str(seq))
-        return [] if at is None else segments_of(state.rows[at])
+        if at is None:
+            return []
+        row = state.rows[at]
+        if isinstance(row, str):
+            return parse_segments(row)
+        found = thaw(row)
+        return found if isinstance(found, list) else []
 
     return source
 
 
-def _thread(state: Said, event: Event, change: Callable[[Thread], Thread]) -> Said:
+def _thread(state: Said, event: Event, said: Sequence[JSON] | None) -> Said:
+    """With ``said`` at the end of the event's thread; None begins it anew from this request."""
+    rows, row_of, threads, thread_of = state
     name = event.subagent_run_id or MAIN
-    at = state.thread_of.get(name)
+    at = thread_of.get(name)
+    old = Thread() if at is None else threads[at]
+    if said is None:
+        new = Thread(event.seq)
+    else:
+        tail = old.tail
+        for message in said:
+            tail = tail.append(freeze(message))
+        new = Thread(old.request, tail)
     if at is None:
-        index = state.thread_of.set(name, len(state.threads))
-        return replace(state, threads=state.threads.append(change(Thread())), thread_of=index)
-    return replace(state, threads=state.threads.replace(at, change(state.threads[at])))
-
-
-def _longer(thread: Thread, said: Sequence[JSON]) -> Thread:
-    tail = thread.tail
-    for message in said:
-        tail = tail.append(message)
-    return Thread(thread.request, tail)
+        return Said(rows, row_of, threads.append(new), thread_of.add(name))
+    return Said(rows, row_of, threads.replace(at, new), thread_of)
 
 
 def _received(event: Event) -> list[JSON]:

@@ -68,6 +68,16 @@ class Event:
     prompt: JSON = None
     step_hash: str = ""
 
+    @property
+    def event_type(self) -> str:
+        """``type``, as a row of the event log names it."""
+        return self.type
+
+    @property
+    def sequence_number(self) -> int:
+        """The row's number in the event log: ``seq + 1``."""
+        return self.seq + 1
+
 
 Severity = Literal["error", "warning", "notice"]
 

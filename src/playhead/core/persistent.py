@@ -6,7 +6,7 @@ not computing one. Appending, replacing and looking up cost O(log n) time and ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -80,9 +80,7 @@ class Vector(Generic[T]):
         tail, start = self._tail, self._size - len(self._tail)
         if index >= start:
             at = index - start
-            return Vector(
-                self._size, self._shift, self._root, (*tail[:at], value, *tail[at + 1 :])
-            )
+            return Vector(self._size, self._shift, self._root, (*tail[:at], value, *tail[at + 1 :]))
         return Vector(self._size, self._shift, _put(self._root, self._shift, index, value), tail)
 
     def __getitem__(self, index: int) -> T:
@@ -162,53 +160,64 @@ def _leaves(node: _Node, shift: int) -> Iterator[tuple[T, ...]]:
 
 
 class Index:
-    """An immutable map from text to a number: a tree over the hash, 32 ways a level.
+    """An immutable map from text to its place: the first text added has place 0.
 
-    Python's text hash differs from process to process, so the order inside does too; nothing
-    here can be iterated, and no result depends on it.
+    All versions of one history share two dicts that only grow; a version sees the places below
+    its own size. Who adds to an older version either repeats what the history says already, and
+    shares it, or gets a history of its own, at the cost of a copy. ``setdefault`` decides whose
+    a place is, in one step, so that this also holds between threads.
     """
 
-    __slots__ = ("_root",)
+    __slots__ = ("_owners", "_places", "_size")
 
-    def __init__(self, root: Mapping[int, object] | None = None) -> None:
-        self._root = root or {}
+    def __init__(
+        self,
+        size: int = 0,
+        places: dict[str, int] | None = None,
+        owners: dict[int, str] | None = None,
+    ) -> None:
+        self._size = size
+        self._places = places
+        self._owners = owners
+
+    @classmethod
+    def of(cls, keys: Iterable[str]) -> Index:
+        """Each of ``keys`` once, in the order in which they come first."""
+        places: dict[str, int] = {}
+        for key in keys:
+            places.setdefault(key, len(places))
+        return cls(len(places), places, dict(enumerate(places)))
 
     def get(self, key: str) -> int | None:
-        """The number of ``key``, or None."""
-        node: object = self._root
-        digest = hash(key)
-        while isinstance(node, dict):
-            node = node.get(digest & _MASK)
-            digest >>= _BITS
-        if isinstance(node, tuple):
-            for known, number in node:
-                if known == key:
-                    return int(number)
-        return None
+        """The place of ``key``, or None."""
+        if self._places is None:
+            return None
+        at = self._places.get(key)
+        return at if at is not None and at < self._size else None
 
-    def set(self, key: str, number: int) -> Index:
-        """With ``key`` standing for ``number``."""
-        grown = _grow(self._root, hash(key), key, number, 0)
-        return Index(grown)
+    def key(self, place: int) -> str:
+        """The text at ``place``.
 
+        Raises:
+            IndexError: there is no such place.
+        """
+        if self._owners is None or not 0 <= place < self._size:
+            raise IndexError(place)
+        return self._owners[place]
 
-def _grow(
-    node: Mapping[int, object], digest: int, key: str, number: int, depth: int
-) -> dict[int, object]:
-    at = (digest >> (depth * _BITS)) & _MASK
-    child = node.get(at)
-    if isinstance(child, dict):
-        grown: object = _grow(child, digest, key, number, depth + 1)
-    elif not isinstance(child, tuple) or depth >= 12:
-        kept = tuple(p for p in child if p[0] != key) if isinstance(child, tuple) else ()
-        grown = (*kept, (key, number))
-    elif child[0][0] == key:
-        grown = ((key, number),)
-    else:  # two keys in one place: push both a level down
-        other, its = child[0]
-        pushed = {(hash(other) >> ((depth + 1) * _BITS)) & _MASK: ((other, its),)}
-        grown = _grow(pushed, digest, key, number, depth + 1)
-    return {**node, at: grown}
+    def add(self, key: str) -> Index:
+        """With ``key``, which must not be in it yet, at the next place."""
+        size, places, owners = self._size, self._places, self._owners
+        if places is None or owners is None:  # the empty one is shared by all and stays empty
+            return Index(1, {key: 0}, {0: key})
+        if owners.setdefault(size, key) != key:
+            kept = [owners[place] for place in range(size)]
+            return Index.of([*kept, key])
+        places[key] = size
+        return Index(size + 1, places, owners)
+
+    def __len__(self) -> int:
+        return self._size
 
 
 def freeze(value: JSON, depth: int = 0) -> JSON:

@@ -1,33 +1,31 @@
-"""The core state and its one reducer (design: "Event types and state").
+"""The core state: what it holds, and its forms on the wire and in a snapshot.
 
-The state is exactly interrupts, subagents, exports, user cards and the event count. It is
-immutable and shares its structure with the states before it. The reducer is total: orphans,
-double closes and reopenings change nothing, unknown types only count.
+It is exactly interrupts, subagents, exports, user cards and the event count (design: "Event
+types and state"); its rules stand in `playhead.core.reducer`. Every part of it is immutable and
+shared with the states before it: records and states are tuples with names, values are frozen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
-from playhead.core.model import JSON, Event
+from playhead.core.model import JSON
 from playhead.core.persistent import Index, Vector, freeze, thaw
 from playhead.errors import ValueRefused
 
 CORE_KEYS = frozenset(("interrupts", "subagents", "exports", "user_cards", "event_count"))
 
-
-def _empty() -> Mapping[str, JSON]:
-    return MappingProxyType({})
+_EMPTY: Mapping[str, JSON] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One interrupt, subagent, export or user card.
 
     ``opened_at`` and ``closed_at`` are sequence numbers (``seq + 1``), never times. ``value``
-    is what opened it, ``outcome`` what closed it, both frozen and without the id.
+    is what opened it, ``outcome`` what closed it, both frozen and without the id. ``revision``
+    counts from 1 what changed it while it was open.
     """
 
     id: str
@@ -35,7 +33,7 @@ class Record:
     opened_at: int
     closed_at: int | None = None
     revision: int = 1
-    value: Mapping[str, JSON] = field(default_factory=_empty)
+    value: Mapping[str, JSON] = _EMPTY
     outcome: Mapping[str, JSON] | None = None
 
 
@@ -45,10 +43,19 @@ class Records:
     __slots__ = ("_index", "_items")
 
     def __init__(self, items: Vector[Record] | None = None, index: Index | None = None) -> None:
-        self._items: Vector[Record] = items or Vector()
-        self._index = index or Index()
+        self._items: Vector[Record] = Vector() if items is None else items
+        self._index = Index() if index is None else index
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Records:
+        """All of ``records``; of two with one id the later one, in the place of the first."""
+        found: dict[str, Record] = {}
+        for record in records:
+            found[record.id] = record
+        return Records(Vector.of(found.values()), Index.of(found))
 
     def get(self, record_id: str) -> Record | None:
+        """The record with this id; None when it was never seen."""
         at = self._index.get(record_id)
         return None if at is None else self._items[at]
 
@@ -56,9 +63,13 @@ class Records:
         """With ``record`` in its own place, or at the end when its id is new."""
         at = self._index.get(record.id)
         if at is None:
-            index = self._index.set(record.id, len(self._items))
-            return Records(self._items.append(record), index)
+            return Records(self._items.append(record), self._index.add(record.id))
         return Records(self._items.replace(at, record), self._index)
+
+    @property
+    def items(self) -> Vector[Record]:
+        """The records by place."""
+        return self._items
 
     def __len__(self) -> int:
         return len(self._items)
@@ -75,28 +86,43 @@ class Records:
         return f"Records({list(self)!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+NO_RECORDS = Records()
+
+
+class State(NamedTuple):
     """The core state after some events."""
 
-    interrupts: Records = field(default_factory=Records)
-    subagents: Records = field(default_factory=Records)
-    exports: Records = field(default_factory=Records)
-    user_cards: Records = field(default_factory=Records)
+    interrupts: Records = NO_RECORDS
+    subagents: Records = NO_RECORDS
+    exports: Records = NO_RECORDS
+    user_cards: Records = NO_RECORDS
     event_count: int = 0
 
     def to_wire(self) -> dict[str, JSON]:
-        """Plain JSON values, with the names of the contract."""
-        return {
-            "interrupts": [_wire(r, "interrupt_id") for r in self.interrupts],
-            "subagents": [_wire(r, "subagent_run_id") for r in self.subagents],
-            "exports": [_wire(r, "export_id") for r in self.exports],
-            "userCards": [_wire(r, "card_id") for r in self.user_cards],
-            "eventCount": self.event_count,
+        """Plain JSON values, with the names of the contract; the caller may change them."""
+        wire: dict[str, JSON] = {
+            name: [record_wire(record, id_name) for record in records]
+            for (name, id_name), records in zip(WIRE_NAMES, self[:4], strict=True)
         }
+        wire["eventCount"] = self.event_count
+        return wire
+
+    def dump(self) -> JSON:
+        """The state as a snapshot holds it: lists without names."""
+        return [[[_dump(record) for record in records] for records in self[:4]], self.event_count]
 
 
-def _wire(record: Record, id_name: str) -> dict[str, JSON]:
+WIRE_NAMES = (
+    ("interrupts", "interrupt_id"),
+    ("subagents", "subagent_run_id"),
+    ("exports", "export_id"),
+    ("userCards", "card_id"),
+)
+"""Name of each part of the state on the wire and of the id in its records, in their order."""
+
+
+def record_wire(record: Record, id_name: str) -> dict[str, JSON]:
+    """One record as plain JSON values."""
     return {
         id_name: record.id,
         "status": record.status,
@@ -108,138 +134,34 @@ def _wire(record: Record, id_name: str) -> dict[str, JSON]:
     }
 
 
-def reduce(state: State, event: Event) -> State:
-    """The state after ``event``.
+def frozen(values: Mapping[str, JSON], without: str = "") -> Mapping[str, JSON]:
+    """A record's value: each value frozen by itself, the key ``without`` left out."""
+    return MappingProxyType({k: freeze(item) for k, item in values.items() if k != without})
+
+
+def load_state(dumped: JSON) -> State:
+    """`State.dump` read back.
 
     Raises:
-        ValueRefused: the event has no usable type.
+        ValueRefused: it is no dump of a state.
     """
-    kind = event.type
-    if kind.__class__ is not str or not kind:  # a decoder may hand over anything
-        raise ValueRefused(f"event {state.event_count + 1} has no type")
-    count = state.event_count + 1
-    noun, _, verb = kind.partition(".")
-    found = _FAMILIES.get(noun)
-    if found is None:
-        return State(event_count=count, **_families(state))
-    family, id_name, change = found
-    records: Records = getattr(state, family)
-    record_id = _id_of(event, id_name)
-    if record_id is not None:
-        old = records.get(record_id)
-        new = change(old, verb, record_id, event)
-        if new is not None and new is not old:
-            changed = {**_families(state), family: records.put(new)}
-            return State(event_count=count, **changed)
-    return State(event_count=count, **_families(state))
+    match dumped:
+        case [[list(), list(), list(), list()] as parts, int(count)]:
+            first, second, third, fourth = (Records.of(map(_load, part)) for part in parts)
+            return State(first, second, third, fourth, count)
+    raise ValueRefused("no dump of a state")
 
 
-def _families(state: State) -> dict[str, Records]:
-    return {
-        "interrupts": state.interrupts,
-        "subagents": state.subagents,
-        "exports": state.exports,
-        "user_cards": state.user_cards,
-    }
+def _dump(record: Record) -> JSON:
+    outcome = None if record.outcome is None else thaw(record.outcome)
+    return [*record[:5], thaw(record.value), outcome]
 
 
-def _id_of(event: Event, id_name: str) -> str | None:
-    value = event.payload.get(id_name)
-    if id_name == "subagent_run_id" and not isinstance(value, str):
-        value = event.subagent_run_id
-    return value if isinstance(value, str) and value else None
-
-
-def _value(event: Event, id_name: str) -> Mapping[str, JSON]:
-    kept = {key: freeze(item) for key, item in event.payload.items() if key != id_name}
-    return MappingProxyType(kept)
-
-
-def _close(old: Record, status: str, event: Event, id_name: str) -> Record:
-    return replace(old, status=status, closed_at=event.seq + 1, outcome=_value(event, id_name))
-
-
-def _interrupt(old: Record | None, verb: str, key: str, event: Event) -> Record | None:
-    """pending -> resolved, cancelled or expired; the first end is the one that counts."""
-    if verb == "raised":
-        fresh = Record(key, "pending", event.seq + 1, value=_value(event, "interrupt_id"))
-        return fresh if old is None else None
-    if verb in ("resolved", "cancelled", "expired") and old and old.status == "pending":
-        return _close(old, verb, event, "interrupt_id")
-    return None
-
-
-def _subagent(old: Record | None, verb: str, key: str, event: Event) -> Record | None:
-    """running and suspended alternate; completed, failed and cancelled are final."""
-    if verb == "started":
-        fresh = Record(key, "running", event.seq + 1, value=_value(event, "subagent_run_id"))
-        return fresh if old is None else None
-    if old is None or old.closed_at is not None:
-        return None
-    if verb == "suspended" and old.status == "running":
-        return replace(old, status="suspended", revision=old.revision + 1)
-    if verb == "resumed" and old.status == "suspended":
-        return replace(old, status="running", revision=old.revision + 1)
-    if verb in ("completed", "failed", "cancelled"):
-        return _close(old, verb, event, "subagent_run_id")
-    return None
-
-
-def _version(values: Mapping[str, JSON], default: int) -> int:
-    number = values.get("version")
-    return number if type(number) is int else default
-
-
-def _export(old: Record | None, verb: str, key: str, event: Event) -> Record | None:
-    """The highest version wins; a failed or deleted export keeps its record."""
-    if verb not in ("created", "failed", "deleted"):
-        return None
-    if old is None:
-        if verb == "deleted":
-            return None
-        fresh = Record(key, verb, event.seq + 1, value=_value(event, "export_id"))
-        return fresh if verb == "created" else _close(fresh, verb, event, "export_id")
-    known = _version(old.value, 1)
-    if verb == "created":
-        if _version(event.payload, 1) <= known:
-            return None
-        value = _value(event, "export_id")
-        revision = old.revision + 1
-        return replace(
-            old, status=verb, closed_at=None, revision=revision, value=value, outcome=None
-        )
-    if _version(event.payload, known) < known or old.status == verb:
-        return None
-    return _close(old, verb, event, "export_id")
-
-
-def _card(old: Record | None, verb: str, key: str, event: Event) -> Record | None:
-    """Each key of a card is replaced whole, never patched; a second ``shown`` opens it again."""
-    value = _value(event, "card_id")
-    if verb == "shown":
-        if old is None:
-            return Record(key, "shown", event.seq + 1, value=value)
-        revision = old.revision + 1
-        return replace(
-            old, status="shown", closed_at=None, revision=revision, value=value, outcome=None
-        )
-    if old is None or old.status == "dismissed":
-        return None
-    if verb == "updated":
-        merged = MappingProxyType({**old.value, **value})
-        return replace(old, revision=old.revision + 1, value=merged)
-    if verb == "dismissed" or (verb == "answered" and old.status == "shown"):
-        return _close(old, verb, event, "card_id")
-    return None
-
-
-_Change = Callable[[Record | None, str, str, Event], Record | None]
-
-_FAMILIES: Mapping[str, tuple[str, str, _Change]] = MappingProxyType(
-    {
-        "interrupt": ("interrupts", "interrupt_id", _interrupt),
-        "subagent": ("subagents", "subagent_run_id", _subagent),
-        "export": ("exports", "export_id", _export),
-        "user_card": ("user_cards", "card_id", _card),
-    }
-)
+def _load(dumped: JSON) -> Record:
+    match dumped:
+        case [str(key), str(status), int(opened), closed, int(revision), dict(value), outcome] if (
+            closed is None or isinstance(closed, int)
+        ) and (outcome is None or isinstance(outcome, dict)):
+            end = None if outcome is None else frozen(outcome)
+            return Record(key, status, opened, closed, revision, frozen(value), end)
+    raise ValueRefused("no dump of a record")
