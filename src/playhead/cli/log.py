@@ -40,7 +40,7 @@ def command(root: Root, as_json: bool, run: str, turns: bool, grep: str | None, 
         if as_json:
             shown = [asdict(line) for line in (islice(lines, limit) if limit else lines)]
             more = bool(limit) and next(lines, None) is not None
-            show_json({"run_id": found.folder.name, "lines": shown, "more": more})
+            show_json({"run_id": found.run_id, "lines": shown, "more": more})
         else:
             shown_any = _print(lines, limit)
             if grep and not shown_any:

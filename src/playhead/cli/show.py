@@ -56,7 +56,7 @@ def _document(run: Run, number: int, state: bool) -> dict[str, object]:
 
     event, step = run.event(number), run.step(number)
     return {
-        "run_id": run.folder.name,
+        "run_id": run.run_id,
         "step": number,
         "type": event.type,
         "name": event.name,

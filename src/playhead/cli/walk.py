@@ -67,7 +67,7 @@ def command(
     if as_json:
         from playhead.cli.shared import show_json
 
-        show_json({"run_id": found.folder.name, "lines": lines})
+        show_json({"run_id": found.run_id, "lines": lines})
     return DONE
 
 

@@ -55,6 +55,8 @@ def over(run: Run) -> bool:
     """True when the run has ended, or when the process that wrote it is gone."""
     if not run.has(0) or run.event(len(run) - 1).type == "run.ended":
         return True
+    if run.folder is None:  # a database keeps no lock that tells who writes
+        return False
     try:
         with open(run.folder / LOCK, "rb") as handle:
             pid = handle.read(20).decode("ascii", "replace").strip()

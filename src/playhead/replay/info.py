@@ -23,7 +23,7 @@ class RunInfo:
     """
 
     run_id: str
-    folder: Path
+    folder: Path | None
     kind: Kind
     steps: int = 0
     agent: str | None = None
@@ -40,7 +40,7 @@ class RunInfo:
 
 
 def info_of(
-    folder: Path,
+    run_id: str,
     steps: int,
     first: tuple[Event, float | None] | None,
     last: tuple[Event, float | None] | None,
@@ -48,16 +48,16 @@ def info_of(
     *,
     size: int = 0,
     sealed: bool = False,
+    folder: Path | None = None,
 ) -> RunInfo:
     """The info of a run from its outer events, each with its row's ``ts`` (epoch seconds)."""
-    name = folder.name
     if first is None or last is None:
-        return RunInfo(name, folder, "empty", size=size, sealed=sealed)
+        return RunInfo(run_id, folder, "empty", size=size, sealed=sealed)
     opening, closing = first[0], last[0]
     kind = kind_of(opening)
     ended = closing.type == "run.ended"
     own = _text(opening.ids.get("run_id"))
-    parent = own if own is not None and own != name else None
+    parent = own if own is not None and own != run_id else None
     parent_step = None
     if fork is not None:
         parent = _text(fork.payload.get("parent_run_id")) or parent
@@ -65,7 +65,7 @@ def info_of(
         parent_step = number if type(number) is int else None
     status = _text(closing.payload.get("status")) if ended else None
     return RunInfo(
-        name,
+        run_id,
         folder,
         kind,
         steps=steps,

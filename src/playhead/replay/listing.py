@@ -52,7 +52,8 @@ def peek(folder: Path) -> RunInfo:
         else:
             first, last = _first(blocks_of(fd, 0, size)), _last(fd, size)
     steps = 0 if last is None else last[0].seq + 1
-    return info_of(folder, steps, first, last, size=size, sealed=sealed)
+    name = folder.name
+    return info_of(name, steps, first, last, size=size, sealed=sealed, folder=folder)
 
 
 def _end(text: bytes) -> End:

@@ -10,10 +10,9 @@ from types import TracebackType
 from typing import Self
 
 from playhead.core.decode import event_at, row_of, step_of
-from playhead.core.fold import Folded, Projection, start
+from playhead.core.fold import Folded
 from playhead.core.messages import segments_of
 from playhead.core.model import JSON, Event, Step
-from playhead.core.projections import AgentState, ToolCalls, Turns, Usage
 from playhead.core.prompts import rebuild
 from playhead.core.restore import restore
 from playhead.core.rows import BadRow, Row
@@ -22,13 +21,12 @@ from playhead.core.values import MARK
 from playhead.errors import BlobError, NotFound, Place, PlayheadError, TooLarge
 from playhead.replay.calls import over, unanswered
 from playhead.replay.info import RunInfo, info_of
+from playhead.replay.runstates import RunStates
 from playhead.store.cas import Cas
-from playhead.store.lines import Lines, open_lines
+from playhead.store.lines import open_lines
 from playhead.store.reader import segment_path
+from playhead.store.stores import Blobs, ChainRef, Lines, Store
 
-SNAPSHOT_EVERY = 256
-"""Steps between two kept states: a jump to a place already passed folds at most so many."""
-_RECENT = 512
 _FEW = 32
 _MAX_SEGMENTS = 8_000_000
 _MAX_SHOWN_BLOB = 256 * 1024 * 1024
@@ -39,16 +37,18 @@ class Run:
     """The rows of one journal as they are at opening, by number from 0.
 
     A line that is no row is an event of type ``unreadable``, so that every line of the file
-    has its place in the walk. States are kept at intervals: stepping is cheap both ways.
+    has its place in the walk. States come from a replay handle over these very rows.
     """
 
-    def __init__(self, folder: Path, lines: Lines, cas: Cas | None) -> None:
+    def __init__(
+        self, lines: Lines, run_id: str, where: str, blobs: Blobs | None, folder: Path | None
+    ) -> None:
+        self.run_id = run_id
+        self.where = where
         self.folder = folder
         self._lines = lines
-        self._cas = cas
-        projections: tuple[Projection, ...] = (Turns(), ToolCalls(), Usage(), AgentState())
-        self._snapshots: list[Folded] = [start(projections)]
-        self._recent: OrderedDict[int, Folded] = OrderedDict()
+        self._blobs = blobs
+        self._states: RunStates | None = None
         self._parsed: OrderedDict[int, tuple[int, Sequence[JSON]]] = OrderedDict()
         self._parsed_size = 0
         self._info: RunInfo | None = None
@@ -61,10 +61,23 @@ class Run:
             NotFound: there is no journal. Unreadable: a link, a directory, no permission.
         """
         place = Path(folder)
-        return cls(place, open_lines(place), cas)
+        return cls(open_lines(place), place.name, str(segment_path(place)), cas, place)
+
+    @classmethod
+    def stored(cls, store: Store, ref: ChainRef) -> Run:
+        """The chain ``ref`` of a store, as it is now.
+
+        Raises:
+            NotFound, Unreadable, StoreError: it is not there, or the store does not answer.
+        """
+        folder = store.folder(ref)
+        blobs = store.blobs(ref.tenant_id)
+        return cls(store.lines(ref), ref.run_id, ref.where, blobs, folder)
 
     def close(self) -> None:
         """Give the file back."""
+        if self._states is not None:
+            self._states.close()
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -89,7 +102,7 @@ class Run:
         if not self._lines.has(number):
             count = len(self)
             what = f"no step {number}: " + (f"steps are 0 to {count - 1}" if count else "no steps")
-            raise NotFound(what, place=Place(str(self.folder)), remedy="Choose one of them")
+            raise NotFound(what, place=Place(self.where), remedy="Choose one of them")
         return self._lines.get(number)[2]
 
     def raw(self, number: int) -> bytes:
@@ -117,7 +130,7 @@ class Run:
         """
         self._line(number)
         line_no, offset, _ = self._lines.get(number)
-        return Place(str(segment_path(self.folder)), line_no, offset, number)
+        return Place(self.where, line_no, None if offset < 0 else offset, number)
 
     def step(self, number: int) -> Step:
         """The row as a step.
@@ -156,27 +169,11 @@ class Run:
         Raises:
             NotFound: there is no such step.
         """
-        if number == -1:
-            return self._snapshots[0]
-        found = self._recent.get(number)
-        if found is not None:
-            return found
-        self._line(number)
-        at = min(number // SNAPSHOT_EVERY, len(self._snapshots) - 1)
-        folded, begin = self._snapshots[at], at * SNAPSHOT_EVERY
-        if number - 1 in self._recent:
-            folded, begin = self._recent[number - 1], number
-        for step, event in enumerate(self.events(begin, number + 1), begin):
-            folded = folded.apply(event)
-            self._keep(step, folded)
-        return folded
-
-    def _keep(self, step: int, folded: Folded) -> None:
-        if step + 1 == len(self._snapshots) * SNAPSHOT_EVERY:
-            self._snapshots.append(folded)
-        self._recent[step] = folded
-        if len(self._recent) > _RECENT:
-            self._recent.popitem(last=False)
+        if number != -1:
+            self._line(number)
+        if self._states is None:
+            self._states = RunStates(self)
+        return self._states.at(number)
 
     def state(self, number: int) -> State:
         """The core state after step ``number``; -1: before any.
@@ -263,9 +260,9 @@ class Run:
             return value
 
     def _blob(self, digest: str) -> bytes:
-        if self._cas is None:
+        if self._blobs is None:
             raise BlobError(f"blob {digest[:16]!r}... is not at hand: no blob store is open")
-        return self._cas.get(digest, _MAX_SHOWN_BLOB)
+        return self._blobs.get(digest, _MAX_SHOWN_BLOB)
 
     def _marked_blob(self, digest: str) -> bytes:
         try:
@@ -287,11 +284,19 @@ class Run:
                 event = event_at(number, row_of(line[2]))
                 fork = event if event.type == "run.forked" else fork
         count = len(self)
+        ends = [(self.event(n), self.step(n).ts) for n in (0, count - 1)] if count else [None, None]
+        size, sealed = self._on_disk()
+        first, last = ends
+        return info_of(
+            self.run_id, count, first, last, fork, size=size, sealed=sealed, folder=self.folder
+        )
+
+    def _on_disk(self) -> tuple[int, bool]:
+        """Bytes of the journal's file, and whether it is sealed; elsewhere of the rows."""
+        if self.folder is None:
+            return sum(len(block) for block in self._lines.blocks()), False
         path = segment_path(self.folder)
         try:
-            size = os.stat(path).st_size
+            return os.stat(path).st_size, path.suffix == ".zst"
         except OSError:
-            size = 0
-        ends = [(self.event(n), self.step(n).ts) for n in (0, count - 1)] if count else [None, None]
-        sealed = path.suffix == ".zst"
-        return info_of(self.folder, count, ends[0], ends[1], fork, size=size, sealed=sealed)
+            return 0, path.suffix == ".zst"

@@ -89,6 +89,10 @@ class DbStore:
         """The rows, frozen at this moment."""
         return DbLines(self.database, ref, self.tip(ref).size)
 
+    def folder(self, ref: ChainRef) -> None:
+        """A database has no directory."""
+        return None
+
     def heads(self, ref: ChainRef) -> DbHeads:
         """The signed heads of a chain."""
         return DbHeads(self.database, ref, self._ring())

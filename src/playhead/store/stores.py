@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from playhead.core.model import JSON, Step
@@ -151,6 +152,10 @@ class Store(Protocol):
 
     def lines(self, ref: ChainRef) -> Lines:
         """The rows, frozen at this moment."""
+        ...
+
+    def folder(self, ref: ChainRef) -> Path | None:
+        """The journal's directory where it is one; None in a database."""
         ...
 
     def heads(self, ref: ChainRef) -> Heads: ...

@@ -25,7 +25,7 @@ class Sight:
 
     def title(self) -> str:
         """Who ran; from the first row only, so that it costs nothing."""
-        name = visible(self._run.folder.name)
+        name = visible(self._run.run_id)
         first = line_of(self._run, 0) if self._run.has(0) else None
         if first is None:
             return f"{name}: no steps"

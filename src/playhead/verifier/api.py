@@ -17,7 +17,6 @@ Not checked here: the content of blobs and the field commitments ('playhead fsck
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -35,13 +34,19 @@ from playhead.store.reader import (
     segment_path,
 )
 from playhead.store.root import Root
-from playhead.verifier.heads import Coverage, check_bytes, check_expected, check_heads, no_head
+from playhead.verifier.heads import (
+    Coverage,
+    check_bytes,
+    check_expected,
+    check_heads,
+    no_head,
+    require_head,
+)
 from playhead.verifier.missing import missing_run
 from playhead.verifier.pieces import Confirmed, journal_pieces, pieces
 from playhead.verifier.proofs import check_proof, proof_in
 from playhead.verifier.walk import Gathered, gather
 
-_HEX = re.compile(r"[0-9a-f]{64}\Z")
 Watch = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
 
@@ -67,8 +72,7 @@ def verify(
     Raises:
         NotFound, Refused, UsageError: nothing there, not readable, not a head.
     """
-    if head is not None and not _HEX.match(head):
-        raise UsageError("the given head is not 64 lower hex characters")
+    require_head(head)
     ring = ring or KeyRing(state_dir())
     home = root or Root()
     try:

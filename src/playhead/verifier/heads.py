@@ -12,18 +12,30 @@ difference means (docs/reference/verdicts.md):
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from playhead.core.merkle import Frontier
 from playhead.core.model import GENESIS, Finding
-from playhead.errors import Place
+from playhead.errors import Place, UsageError
 from playhead.formats.head import Head
 from playhead.store.heads import SeenHead
 from playhead.verifier.walk import Gathered, note
 
+_HEX = re.compile(r"[0-9a-f]{64}\Z")
 _COPY = "Restore the journal from a copy that verifies"
+
+
+def require_head(head: str | None) -> None:
+    """Check a head that the caller gives.
+
+    Raises:
+        UsageError: it is not 64 lower hex digits.
+    """
+    if head is not None and not _HEX.match(head):
+        raise UsageError("the given head is not 64 lower hex characters")
 
 
 @dataclass(slots=True)

@@ -1,0 +1,219 @@
+"""Many tenants and chats at once (contract: "aggregate_multi_tenant").
+
+`aggregate` works over any facet, in one process; `replay_all` spreads the chats of a store over
+any ``concurrent.futures.Executor``: threads, processes, or another package's cluster. Both fold
+each chat with the one handle and put the outcomes together in one order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor
+from typing import Literal
+
+from playhead.core.fold import Projection
+from playhead.errors import PlayheadError, ReplayArgumentError, ReplayTenantMismatchError
+from playhead.replay.arguments import require_choice, require_id, require_number
+from playhead.replay.client import ReplayClient
+from playhead.replay.facet import ReplayEvents
+from playhead.replay.handle import ReplayHandle
+from playhead.replay.outcomes import AggregateResult, ChatOutcome, arrange
+
+Aggregation = Literal["per-tenant", "merged"]
+OnError = Literal["raise", "collect"]
+Authorize = Callable[[str], "bool | Awaitable[bool]"]
+Chats = Mapping[str, Sequence[str]]
+
+
+def require_tenants(tenant_ids: object) -> list[str]:
+    """A list of tenants: not empty, none blank, none twice.
+
+    Raises:
+        ReplayArgumentError: it is not.
+    """
+    if isinstance(tenant_ids, (str, bytes)) or not isinstance(tenant_ids, Iterable):
+        raise ReplayArgumentError("tenant_ids", "must be a list of tenants")
+    found = [require_id("tenant_ids", tenant) for tenant in tenant_ids]
+    if not found:
+        raise ReplayArgumentError("tenant_ids", "is empty")
+    if len(set(found)) != len(found):
+        raise ReplayArgumentError("tenant_ids", "names a tenant twice")
+    return found
+
+
+async def require_allowed(tenants: Iterable[str], authorize: Authorize | None) -> None:
+    """Ask the host for every tenant: a list of tenants is no right to read them.
+
+    Raises:
+        ReplayTenantMismatchError: one is not allowed, or there is nobody to ask.
+    """
+    for tenant in tenants:
+        answer: object = False
+        if authorize is not None:
+            answer = authorize(tenant)
+            if inspect.isawaitable(answer):
+                answer = await answer
+        if answer is not True:
+            raise ReplayTenantMismatchError(
+                "reading this tenant is not allowed",
+                chat_id="",
+                tenant_id=tenant,
+                remedy="Give authorize= a function that returns True for it",
+            )
+
+
+async def aggregate(
+    client: ReplayClient,
+    events: ReplayEvents,
+    tenant_ids: Sequence[str],
+    *,
+    aggregation: Aggregation,
+    authorize: Authorize | None,
+    chats: Chats | None,
+    projections: Sequence[Projection],
+    on_error: OnError,
+    max_concurrency: int,
+) -> AggregateResult:
+    """See `ReplayRuntime.aggregate_multi_tenant`."""
+    tenants = require_tenants(tenant_ids)
+    require_choice("aggregation", aggregation, ("per-tenant", "merged"))
+    require_choice("on_error", on_error, ("raise", "collect"))
+    require_number("max_concurrency", max_concurrency, 1, 1024)
+    await require_allowed(tenants, authorize)
+    turns = asyncio.Semaphore(max_concurrency)
+
+    async def one(tenant: str, chat: str) -> ChatOutcome:
+        async with turns:
+            try:
+                opening = client.from_event_log(chat, tenant_id=tenant, projections=projections)
+                async with opening as handle:
+                    return await outcome_of(handle)
+            except PlayheadError as error:
+                if on_error == "raise":
+                    raise
+                return failed(tenant, chat, error)
+
+    wanted = [(tenant, chat) for tenant in tenants for chat in await _chats(events, tenant, chats)]
+    tasks = [asyncio.ensure_future(one(tenant, chat)) for tenant, chat in wanted]
+    try:
+        outcomes = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    return arrange(tenants, outcomes, merged=aggregation == "merged")
+
+
+async def _chats(events: ReplayEvents, tenant: str, chats: Chats | None) -> list[str]:
+    if chats is not None:
+        return [require_id("chats", chat) for chat in chats.get(tenant, ())]
+    known = getattr(events, "list_chats", None)
+    if known is None:
+        raise ReplayArgumentError("chats", "is missing, and the runtime cannot list chats")
+    found = known(tenant_id=tenant)
+    if inspect.isawaitable(found):
+        found = await found
+    return list(found)
+
+
+async def outcome_of(handle: ReplayHandle) -> ChatOutcome:
+    """The outcome of folding the handle's window to its end."""
+    window = handle.window
+    if window.stop is not None:
+        await handle.seek(window.stop)
+    else:
+        async for _ in handle:
+            pass
+    state = handle.current_state()
+    return ChatOutcome(
+        window.tenant_id,
+        window.chat_id,
+        state.to_wire(),
+        {projection.key: handle.view(projection.key) for projection in handle.folded.projections},
+        state.event_count,
+        handle.row_hash,
+        handle.state_digest(),
+        "" if handle.report is None else handle.report.verdict.value,
+    )
+
+
+def failed(tenant: str, chat: str, error: PlayheadError) -> ChatOutcome:
+    """The outcome of a chat that could not be folded."""
+    return ChatOutcome(tenant, chat, error=error.to_dict())
+
+
+def fold_chat(url: str, tenant_id: str, chat_id: str, keys: tuple[str, ...]) -> ChatOutcome:
+    """Fold one chat of the store at ``url``; runs in a worker, so everything about it pickles.
+
+    ``keys`` name built-in projections. A fault of the chat is an outcome with an error.
+    """
+    from playhead.replay.source import StoreRuntime, projections_of
+
+    async def folded() -> ChatOutcome:
+        runtime = StoreRuntime.open(url)
+        try:
+            opening = ReplayClient(runtime).from_event_log(
+                chat_id, tenant_id=tenant_id, projections=projections_of(keys)
+            )
+            async with opening as handle:
+                return await outcome_of(handle)
+        except PlayheadError as error:
+            return failed(tenant_id, chat_id, error)
+        finally:
+            runtime.close()
+
+    return asyncio.run(folded())
+
+
+def replay_all(
+    url: str,
+    tenant_ids: Sequence[str],
+    *,
+    executor: Executor,
+    aggregation: Aggregation = "per-tenant",
+    chats: Chats | None = None,
+    projections: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> AggregateResult:
+    """Fold every chat of the tenants in the store at ``url``, spread over ``executor``.
+
+    Args:
+        url: a store that the workers can open too (so not ``memory://`` with processes).
+        executor: any ``concurrent.futures.Executor``; it is not shut down.
+        chats: chat ids by tenant; None is every chat of each.
+        projections: keys of built-in projections whose views are wanted.
+        progress: called with chats done and chats in all.
+
+    A chat that cannot be folded is an outcome with an error; Ctrl-C cancels what has not begun.
+
+    Raises:
+        ReplayArgumentError: a bad argument. StoreError, UsageError: the store.
+    """
+    from playhead.replay.source import StoreRuntime, projections_of
+
+    tenants = require_tenants(tenant_ids)
+    require_choice("aggregation", aggregation, ("per-tenant", "merged"))
+    projections_of(tuple(projections))
+    runtime = StoreRuntime.open(url)
+    try:
+        named = {tenant: _named(runtime.list_chats(tenant), chats, tenant) for tenant in tenants}
+    finally:
+        runtime.close()
+    wanted = [(tenant, chat) for tenant, found in named.items() for chat in found]
+    outcomes: list[ChatOutcome] = []
+    futures = [executor.submit(fold_chat, url, *pair, tuple(projections)) for pair in wanted]
+    try:
+        for future in futures:
+            outcomes.append(future.result())
+            if progress is not None:
+                progress(len(outcomes), len(wanted))
+    except (KeyboardInterrupt, CancelledError):
+        for future in futures:
+            future.cancel()
+        raise
+    return arrange(tenants, outcomes, merged=aggregation == "merged")
+
+
+def _named(known: list[str], chats: Chats | None, tenant: str) -> list[str]:
+    return known if chats is None else [require_id("chats", chat) for chat in chats.get(tenant, ())]

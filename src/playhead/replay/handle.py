@@ -1,0 +1,291 @@
+"""``ReplayHandle``: one walk over a chat's rows, forward and back (design: "ReplayHandle").
+
+N steps, ``seek(N)`` and a full fold give the same state, byte for byte, because each of them is
+the same left fold over the same rows: `fold_row`. What a handle holds is a spot (a number and the
+state behind it); every move makes a new spot first and takes it only when nothing was raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from types import TracebackType
+from typing import Self
+
+from playhead.core.fold import Folded
+from playhead.core.logrow import LogRow
+from playhead.core.model import JSON, Report
+from playhead.core.state import State
+from playhead.core.wire import state_digest
+from playhead.errors import ReplayClosedError, ReplayTurnNotFoundError
+from playhead.replay.ahead import Ahead
+from playhead.replay.arguments import require_id, require_number
+from playhead.replay.cache import CacheBackend, CacheLookup, CacheStats
+from playhead.replay.facet import ReplayEvents
+from playhead.replay.kept import KeptSpots
+from playhead.replay.lookups import Lookups
+from playhead.replay.results import DONE, ReplayDoneResult, ReplayStepResult, ReplayTurnResult
+from playhead.replay.window import Spot, Window, check_row, fold_row
+
+Stepped = ReplayStepResult | ReplayDoneResult
+
+
+class ReplayHandle:
+    """A cursor over one window. Made by `ReplayClient.from_event_log`; never reused.
+
+    Args:
+        events: the facet that rows are read through.
+        window: what is walked; its head was frozen at opening (``window.stop``), or is frozen
+            at the first end that the facet reports.
+        first: the spot before the first row of the window.
+        backend: where rows with a cache key are looked up; None looks nothing up.
+        report: the verdict over the chain at opening, where it was verified.
+    """
+
+    def __init__(
+        self,
+        events: ReplayEvents,
+        window: Window,
+        first: Spot,
+        backend: CacheBackend | None = None,
+        report: Report | None = None,
+    ) -> None:
+        self.window = window
+        self.report = report
+        self._first = first
+        self._spot = first
+        self._ahead = Ahead(events, window)
+        self._lock = asyncio.Lock()
+        self._closed = False
+        self._keeps = window.snapshots != "off"
+        self._kept = KeptSpots()
+        self._lookups = Lookups(backend, window)
+
+    # -- where it stands
+
+    def current_state(self) -> State:
+        """The core state behind the last row taken; the zero state before any. Frozen."""
+        return self._spot.folded.state
+
+    def current_sequence_number(self) -> int:
+        """The number of the last row taken, or the window's start before any."""
+        return self._spot.number
+
+    @property
+    def folded(self) -> Folded:
+        """The core state and the states of the projections that the handle was opened with."""
+        return self._spot.folded
+
+    def view(self, key: str) -> JSON:
+        """What the projection ``key`` shows here.
+
+        Raises:
+            UsageError: the handle was opened without it.
+        """
+        return self._spot.folded.view(key)
+
+    def state_digest(self) -> str:
+        """SHA-256 over the canonical bytes of core state and projections, as hex."""
+        return state_digest(self._spot.folded)
+
+    @property
+    def row_hash(self) -> str:
+        """The hash of the last row taken; empty before any, or when the facet has none."""
+        return self._spot.row_hash
+
+    def cache_stats(self) -> CacheStats:
+        """How many lookups hit, missed, crossed modes or would have gone live."""
+        return self._lookups.stats
+
+    # -- forward
+
+    def step_ready(self) -> Stepped | None:
+        """`step` when nothing needs to be awaited for it; None otherwise. The sync facade and
+        the loops below take this way; what it does is what `step` does.
+
+        Raises:
+            As `step`.
+        """
+        self._require_open()
+        row = self._ahead.peek()
+        if row is None:
+            return DONE if self._ahead.exhausted else None
+        check_row(self.window, self._spot, row)
+        return None if self._lookups.wanted(row) else self._take(row, None)
+
+    async def step(self) -> Stepped:
+        """Take one row: look its cache key up, fold it, return the result; ``done`` at the end.
+
+        Steps that overlap wait for one another. A step that raises, or is cancelled, leaves
+        cursor and state where they were, and the next one meets the same row.
+
+        Raises:
+            ReplayCacheMissError, ReplayUnknownEventError, ReplayTenantMismatchError,
+            ReplayDivergenceError, ReplayClosedError.
+        """
+        async with self._lock:
+            return await self._step()
+
+    async def _step(self) -> Stepped:
+        while True:
+            ready = self.step_ready()
+            if ready is not None:
+                return ready
+            row = self._ahead.peek()
+            if row is not None:
+                return self._take(row, await self._lookups.look_up(row))
+            await self._ahead.fill()
+
+    def _take(self, row: LogRow, lookup: CacheLookup | None) -> ReplayStepResult:
+        spot = fold_row(self.window, self._spot, row)
+        self._ahead.pop()
+        self._spot = spot
+        self._keep(spot)
+        event = row.event
+        return ReplayStepResult(event.type, spot.number, row, spot.folded.state, lookup)
+
+    def _keep(self, spot: Spot) -> None:
+        if self._keeps:
+            self._kept.put(spot)
+
+    async def replay_turn(self, message_id: str | None = None) -> ReplayTurnResult:
+        """Step to the next ``turn.completed``, or to the one of ``message_id``.
+
+        Without an id a window that ends inside a turn gives ``completed=False``.
+
+        Raises:
+            ReplayTurnNotFoundError: no such turn in the rest of the window; nothing has moved.
+            What `step` raises: the handle stands before the row that raised.
+        """
+        if message_id is not None:
+            require_id("message_id", message_id)
+        async with self._lock:
+            self._require_open()
+            if message_id is not None:
+                await self._require_turn(message_id)
+            results: list[ReplayStepResult] = []
+            while True:
+                result = await self._step()
+                if isinstance(result, ReplayDoneResult):
+                    return ReplayTurnResult(False, None, tuple(results), self.current_state())
+                results.append(result)
+                if result.event_type == "turn.completed":
+                    found = turn_ids(result.row)
+                    if message_id is None or message_id in found:
+                        name = found[0] if found else None
+                        return ReplayTurnResult(True, name, tuple(results), result.next_state)
+
+    async def _require_turn(self, message_id: str) -> None:
+        async with aclosing(self._ahead.rows(self._spot.number)) as rows:
+            async for row in rows:
+                if row.event.type == "turn.completed" and message_id in turn_ids(row):
+                    return
+        raise ReplayTurnNotFoundError(
+            "no turn of this message_id in the rest of the window",
+            chat_id=self.window.chat_id,
+            tenant_id=self.window.tenant_id,
+        )
+
+    # -- anywhere
+
+    async def seek(self, sequence_number: int) -> None:
+        """Stand behind row ``sequence_number``: fold again from the window's start, or from a
+        state kept on the way. Never consults the cache; the next step takes the row after it.
+
+        Beyond the head it stands at the head; between two rows behind the one before.
+
+        Raises:
+            ReplayArgumentError: outside the window; nothing has moved.
+            What folding the rows between raises, and ReplayClosedError.
+        """
+        low, high = self._first.number, self.window.stop
+        require_number("sequence_number", sequence_number, low, high)
+        async with self._lock:
+            self._require_open()
+            await self._seek(sequence_number)
+
+    async def _seek(self, number: int) -> None:
+        begin = self._first
+        if self.window.snapshots != "off":
+            near = (self._kept.nearest(number), self._spot)
+            begin = max(
+                (spot for spot in near if spot is not None and spot.number <= number),
+                key=lambda spot: spot.number,
+                default=begin,
+            )
+        spot = await self._folded(begin, number)
+        if self.window.snapshots == "verify" and begin is not self._first:
+            again = state_digest((await self._folded(self._first, number)).folded)
+            if again != state_digest(spot.folded):
+                what = f"a kept state gives another state at event {spot.number} than a full fold"
+                raise self.window.diverged("state", what, spot.number, again)
+        self._spot = spot
+        end = self._ahead.end
+        self._ahead.reset(number if end is None else min(number, end))
+
+    async def _folded(self, begin: Spot, number: int) -> Spot:
+        """The spot behind the last row at or before ``number``, folded on from ``begin``."""
+        spot = begin
+        if number <= spot.number:
+            return spot
+        async with aclosing(self._ahead.rows(spot.number)) as rows:
+            async for row in rows:
+                if row.sequence_number > number:
+                    return spot
+                check_row(self.window, spot, row)
+                spot = fold_row(self.window, spot, row)
+                self._keep(spot)
+                if spot.number == number:
+                    return spot
+        self._ahead.freeze(spot.number)
+        return spot
+
+    async def back(self) -> None:
+        """One row back: ``seek`` to the row before this one; stays at the window's start.
+
+        Raises:
+            As `seek`.
+        """
+        await self.seek(max(self._spot.number - 1, self._first.number))
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ReplayStepResult:
+        result = await self.step()
+        if isinstance(result, ReplayDoneResult):
+            raise StopAsyncIteration
+        return result
+
+    # -- the end
+
+    async def close(self) -> None:
+        """Let the rows go. Idempotent; where it stands can still be asked."""
+        self._closed = True
+        await self._ahead.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ReplayClosedError(
+                "the handle is closed",
+                chat_id=self.window.chat_id,
+                tenant_id=self.window.tenant_id,
+            )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def turn_ids(row: LogRow) -> tuple[str, ...]:
+    """The ids that name the turn which a ``turn.completed`` ends, its ``message_id`` first."""
+    payload = row.event.payload
+    given = (payload.get("message_id"), payload.get("messageId"), row.event.turn_id)
+    return tuple(value for value in given if isinstance(value, str) and value)
