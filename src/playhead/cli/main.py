@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "fsck": ("fsck", "Check every run and blob under the root."),
     "seal": ("seal", "Pack an ended run."),
     "unseal": ("unseal", "Unpack a sealed run."),
+    "store": ("store", "Make a database for runs, and check it."),
 }
 """Each command: its module under ``cli/``, whose ``command`` it is, and its short help."""
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, cast
 
-from playhead.errors import StoreError, UsageError
+from playhead.errors import StoreError
 from playhead.store.database import ChatRecord, NewRow, Tip
 from playhead.store.postgres_faults import in_our_words, said
 from playhead.store.postgres_pool import Pool
 from playhead.store.postgres_sql import Statements, chunks
 from playhead.store.postgres_url import parse_url
+from playhead.store.scope import check_chat, check_scope, check_tenant
 
 if TYPE_CHECKING:
     from playhead.store.postgres_pool import Connection
@@ -29,9 +31,6 @@ COPY_FROM = 64
 BATCH_ROWS = 512
 BATCH_BYTES = 4 << 20
 """What `rows` fetches at once: so many rows, or fewer when they are large (one at least)."""
-
-LONGEST_ID = 512
-"""Bytes of a tenant or chat id: three of them fit the 2,700 bytes of an index entry."""
 
 
 def event_key(event_id: str) -> bytes:
@@ -50,7 +49,7 @@ class PostgresDatabase:
             ``lock_timeout`` and ``statement_timeout`` (seconds), all others go to libpq.
 
     Raises:
-        UsageError: the URL is off.
+        UsageError: the URL is off; in every method, a tenant or chat that is none.
     """
 
     def __init__(self, url: str) -> None:
@@ -113,13 +112,16 @@ class PostgresDatabase:
     ) -> Iterator[ChatRecord | None]:
         if self._mine():
             raise StoreError("this thread holds a chat already", remedy="Leave that one first")
-        check_ids(tenant_id, chat_id)
+        check_scope(tenant_id, chat_id)
         with self._pool.transaction(tenant_id, durable=True) as connection:
             key = (tenant_id, chat_id)
             row = connection.execute(self._sql.lock, key).fetchone()
             if row is None and create:
-                connection.execute(self._sql.create, (*key, run_id))
+                now = time.time()
+                connection.execute(self._sql.create, (*key, run_id, now, now))
                 row = connection.execute(self._sql.lock, key).fetchone()
+                if row is None:
+                    raise said(self._target, "the run holds another chat", "Name another run id")
             self._here.held = (tenant_id, chat_id, connection)
             try:
                 yield None if row is None else _record(row)
@@ -169,7 +171,9 @@ class PostgresDatabase:
         self, tenant_id: str, chat_id: str | None = None, *, durable: bool = False
     ) -> Iterator[Connection]:
         """The transaction this thread is in, when it is this tenant's; otherwise a new one."""
-        check_ids(tenant_id, chat_id)
+        check_tenant(tenant_id)
+        if chat_id is not None:
+            check_chat(chat_id)
         held = self._mine()
         if held is not None and held[0] == tenant_id:
             with in_our_words(self._target):
@@ -212,25 +216,6 @@ class PostgresDatabase:
             cursor.execute(self._sql.take_bulk, (tenant_id, chat_id))
             cursor.execute(self._sql.empty_bulk)
         cursor.execute(self._sql.drop_bulk)
-
-
-def check_ids(tenant_id: str, chat_id: str | None = None) -> None:
-    """Refuse ids that would mean nothing, or another one, in a database.
-
-    Raises:
-        UsageError: blank, no string, over `LONGEST_ID` bytes, or text that is not valid.
-    """
-    named: list[tuple[str, object]] = [("tenant_id", tenant_id)]
-    named += [] if chat_id is None else [("chat_id", chat_id)]
-    for name, value in named:
-        if not isinstance(value, str) or not value.strip():
-            raise UsageError(f"{name} is blank", remedy=f"Name the {name.partition('_')[0]}")
-        spelled = value.encode("utf-8", "replace")
-        if len(spelled) > LONGEST_ID or "\0" in value or spelled.decode() != value:
-            raise UsageError(
-                f"{name} does not fit a database",
-                remedy=f"Use at most {LONGEST_ID} bytes of UTF-8 without NUL",
-            )
 
 
 def _record(row: tuple[object, ...]) -> ChatRecord:

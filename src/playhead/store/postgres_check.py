@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playhead.store.postgres import check_ids
 from playhead.store.postgres_faults import said
 from playhead.store.postgres_pool import Pool
 from playhead.store.postgres_schema import RIGHTS, TABLES, Mode
 from playhead.store.postgres_url import parse_url
+from playhead.store.scope import check_tenant
 
 if TYPE_CHECKING:
     from playhead.store.postgres_pool import Connection
@@ -48,15 +48,15 @@ class Standing:
     warnings: tuple[str, ...]
 
 
-def check_store(url: str, tenant_id: str) -> Standing:
+def check_store(url: str, tenant_id: str, *, schema: str | None = None) -> Standing:
     """See whether row-level security holds the login of ``url``; writes nothing.
 
     Raises:
         UsageError: a blank tenant, a URL that is off.
         StoreError: no connection, no playhead schema, or no right to look at it.
     """
-    target = parse_url(url)
-    check_ids(tenant_id)
+    target = parse_url(url, schema)
+    check_tenant(tenant_id)
     pool = Pool(target)
     try:
         with pool.transaction(tenant_id) as connection:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from playhead.errors import UsageError
-from playhead.store.postgres import check_ids
 from playhead.store.postgres_faults import in_our_words, said
 from playhead.store.postgres_pool import connect
 from playhead.store.postgres_schema import TABLES, Mode, grants, statements
 from playhead.store.postgres_url import Target, parse_url
+from playhead.store.scope import check_tenant
 
 if TYPE_CHECKING:
     from playhead.store.postgres_pool import Connection
@@ -55,28 +55,30 @@ def init_store(
     app_role: str | None = None,
     role_per_tenant: bool = False,
     tenants: Sequence[tuple[str, str]] = (),
+    schema: str | None = None,
 ) -> Made:
     """Make schema, tables, row-level security and rights, in one transaction; runs again safely.
 
     Args:
-        url: the owner's; its option ``schema`` names the schema (default ``playhead``).
+        url: the owner's.
         app_role: a login that programs use; made when it is missing, without a password.
         role_per_tenant: bind the tenant to the login instead of to a setting.
         tenants: pairs of a tenant and its login, added to those that are bound already.
+        schema: its name, unless the URL says it (default ``playhead``).
 
     Raises:
         UsageError: names that do not fit, a tenant without ``role_per_tenant``.
         StoreError: the server refused, a login stands above row-level security, or the schema
             binds tenants to logins and ``role_per_tenant`` is missing (it is never weakened).
     """
-    target = parse_url(url)
+    target = parse_url(url, schema)
     if tenants and not role_per_tenant:
         raise UsageError(
             "tenants are bound to logins in one mode only", remedy="Add --role-per-tenant"
         )
     roles = [*([app_role] if app_role is not None else []), *(role for _, role in tenants)]
     for tenant_id, _ in tenants:
-        check_ids(tenant_id)
+        check_tenant(tenant_id)
     for role in roles:
         _check_role_name(role)
     mode: Mode = "role" if role_per_tenant else "setting"

@@ -34,8 +34,8 @@ _CREATE = (
     f"CREATE TABLE IF NOT EXISTS @chats ({_TENANT}, {_CHAT}, run_id {_ID},"
     f" size bigint NOT NULL DEFAULT 0, step_hash text NOT NULL DEFAULT '{_GENESIS}',"
     " length bigint NOT NULL DEFAULT 0,"
-    " created double precision NOT NULL DEFAULT extract(epoch FROM clock_timestamp()),"
-    " written double precision NOT NULL DEFAULT 0, PRIMARY KEY (tenant_id, chat_id))",
+    " created double precision NOT NULL, written double precision NOT NULL,"
+    " PRIMARY KEY (tenant_id, chat_id), UNIQUE (tenant_id, run_id))",
     f"CREATE TABLE IF NOT EXISTS @rows ({_TENANT}, {_CHAT},"
     " sequence_number bigint NOT NULL CHECK (sequence_number >= 1), event_type text NOT NULL,"
     " event_key bytea, row_hash text NOT NULL, line bytea NOT NULL,"

@@ -38,7 +38,8 @@ class Statements:
         self.chat = sql(f"SELECT {_CHAT} FROM @chats WHERE tenant_id = %s AND chat_id = %s")
         self.lock = self.chat + b" FOR UPDATE"
         self.create = sql(
-            "INSERT INTO @chats (tenant_id, chat_id, run_id) VALUES (%s, %s, %s)"
+            "INSERT INTO @chats (tenant_id, chat_id, run_id, created, written)"
+            " VALUES (%s, %s, %s, %s, %s)"
             " ON CONFLICT DO NOTHING"
         )
         # The sum over lengths needs no line to be read: large ones are left for the next batch.

@@ -43,12 +43,12 @@ class Target:
         return f"Target({self.shown!r})"
 
 
-def parse_url(url: str) -> Target:
-    """Take a URL apart.
+def parse_url(url: str, schema: str | None = None) -> Target:
+    """Take a URL apart; ``schema`` is put into one that names none.
 
     Raises:
-        UsageError: no PostgreSQL URL, a schema that is no plain name, a timeout that is no number
-            of seconds. The message never holds the URL itself.
+        UsageError: no PostgreSQL URL, a schema that is no plain name or not the URL's own, a
+            timeout that is no number of seconds. The message never holds the URL itself.
     """
     try:
         parts = urlsplit(url)
@@ -63,6 +63,11 @@ def parse_url(url: str) -> Target:
             "the URL holds a '#'", remedy="Spell '#' in a password as %23, or use a password file"
         )
     own = {name: value for name, value in pairs if name in _OWN}
+    if schema is not None and own.setdefault("schema", schema) != schema:
+        raise UsageError("the URL names another schema", remedy="Name the schema once")
+    shown = without_password(url)
+    if schema is not None and ("schema", schema) not in pairs:
+        shown += ("&" if parts.query else "?") + urlencode({"schema": schema})
     schema = own.get("schema", DEFAULT_SCHEMA)
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise UsageError(
@@ -74,7 +79,7 @@ def parse_url(url: str) -> Target:
     given += [value for name, value in passed if name in _SECRET and value]
     return Target(
         conninfo=urlunsplit(parts._replace(query=urlencode(passed))),
-        shown=without_password(url),
+        shown=shown,
         schema=schema,
         lock_timeout=_seconds(own, "lock_timeout", LOCK_SECONDS),
         statement_timeout=_seconds(own, "statement_timeout", STATEMENT_SECONDS),
