@@ -16,12 +16,13 @@ from playhead.core import prompts
 from playhead.core.canonical import encode_step
 from playhead.core.events import Draft
 from playhead.core.fold import fold
+from playhead.core.kept import EVERY
 from playhead.core.projections import ToolCalls, Turns, Usage
 from playhead.errors import BlobError, NotFound, PlayheadError, TooLarge, ValueRefused
 from playhead.formats.journal import SEGMENT
 from playhead.recorder.writer import RunWriter
 from playhead.replay import run as replay_run
-from playhead.replay.run import SNAPSHOT_EVERY, Run
+from playhead.replay.run import Run
 from playhead.replay.view import detail, is_error, line_of
 from playhead.store.cas import Cas
 from playhead.store.lines import STRIDE, PlainLines
@@ -98,7 +99,7 @@ class Spy(PlainLines):
 
 def spied(folder: Path) -> tuple[Run, Spy]:
     lines = Spy(os.open(folder / SEGMENT, os.O_RDONLY))
-    return Run(folder, lines, None), lines
+    return Run(lines, folder.name, str(folder), None, folder), lines
 
 
 def test_stepping_reads_about_a_row_a_step_in_both_directions(long_run: Path) -> None:
@@ -109,15 +110,15 @@ def test_stepping_reads_about_a_row_a_step_in_both_directions(long_run: Path) ->
     for number in range(19_999, 17_999, -1):
         assert run.state(number).event_count == number + 1
     back = spy.reads
-    assert back <= 2 * 2000 + 2 * SNAPSHOT_EVERY
+    assert back <= 2 * 2000 + 2 * EVERY
     spy.reads = 0
     for number in range(5000, 6000):
         run.state(number)
-    assert spy.reads <= 2 * 1000 + SNAPSHOT_EVERY
+    assert spy.reads <= 2 * 1000 + EVERY
     spy.reads = 0
     for number in (1, 19_000, 300, 12_345, 2):
         assert len(run.state(number).interrupts) == number // 500 + 1
-    assert spy.reads <= 5 * (SNAPSHOT_EVERY + 1)
+    assert spy.reads <= 5 * (EVERY + 1)
     run.close()
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from helpers import write_events
-from playhead.core import entries, tallies
+from playhead.core import tallies
 from playhead.core.events import Draft
 from playhead.core.fold import fold
 from playhead.core.model import Event
-from playhead.core.projections import AgentState, ToolCalls, pending
+from playhead.core.projections import AgentState, Entries, ToolCalls, pending
 from playhead.replay.run import Run
 from playhead.replay.states import state_document, state_parts
 from playhead.replay.view import detail, line_of
@@ -59,7 +59,7 @@ def test_the_number_of_keys_and_waiting_calls_is_bounded(monkeypatch: pytest.Mon
     folded = fold(events, (AgentState(), ToolCalls()))
     assert folded.view("state") == {"k0": 0, "k1": 5, "k2": 2}
     calls = folded.of("tool_calls")
-    assert isinstance(calls, projections.Entries)
+    assert isinstance(calls, Entries)
     assert [call.opened for call in pending(calls)] == list(range(42, 106))
 
 
