@@ -130,11 +130,16 @@ def decode_event(step: Step) -> Event:
         turn_id=_text(call.get("turn_id")),
         subagent_run_id=_text(call.get("subagent_run_id")),
         causation_id=_text(call.get("causation_id")),
-        ids={k: v for k, v in call.items() if k not in _KNOWN},
+        ids=envelope_ids(call),
         model=step.model,
         prompt=step.prompt,
         step_hash=step.step_hash,
     )
+
+
+def envelope_ids(call: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """What an envelope holds beside the members that every event has."""
+    return {} if _KNOWN.issuperset(call) else {k: v for k, v in call.items() if k not in _KNOWN}
 
 
 def _foreign(step: Step) -> Event:

@@ -9,9 +9,9 @@ from playhead.core.events import Draft
 from playhead.core.model import JSON
 from playhead.core.values import require_plain
 from playhead.errors import PlayheadError, UsageError
-from playhead.recorder.clock import parse_us
 from playhead.recorder.wire import VERSION, Frames, decode_frame, draft_from_json
 from playhead.recorder.writer import RunWriter
+from playhead.store.clock import parse_us
 
 Count = Callable[[int, int], None]
 """Called with programs and events to add."""

@@ -21,12 +21,12 @@ from playhead.core.prompts import PromptIndex, full_prompt
 from playhead.core.redact import Policy
 from playhead.errors import UsageError
 from playhead.formats.journal import check_run_id, input_hash_of
-from playhead.recorder.clock import Clock, format_us, now_us, parse_us
 from playhead.recorder.naming import new_run_id
 from playhead.recorder.prepare import Prepared, Preparer, plain_text
 from playhead.recorder.recall import recall
 from playhead.recorder.sink import LATE
 from playhead.store.anchor import Anchor
+from playhead.store.clock import Clock, format_us, now_us, parse_us
 from playhead.store.first import first_event
 from playhead.store.journal import Durability, Journal
 from playhead.store.root import Root

@@ -39,7 +39,7 @@ class Anchor:
         self.size = 0
         self.bytes = 0
         self.uid: str | None = None
-        self._secret: bytes | None = None
+        self._secret: tuple[str, bytes] | None = None
         self.native = 0
         self._sha = hashlib.sha256()
         self._tree = Frontier()
@@ -68,9 +68,14 @@ class Anchor:
 
     def secret(self) -> bytes | None:
         """The run's commitment secret, where this user has it."""
-        if self._secret is None and self.uid:
-            self._secret = self.ring.run_secret(self.uid)
-        return self._secret
+        if not self.uid:
+            return None
+        if self._secret is None or self._secret[0] != self.uid:
+            found = self.ring.run_secret(self.uid)
+            if found is None:
+                return None
+            self._secret = (self.uid, found)
+        return self._secret[1]
 
     def mark(self) -> Mark:
         """Where the anchor stands, for `rewind`."""
@@ -107,6 +112,12 @@ class Anchor:
             else:
                 self._commitments.append(hashlib.sha256(b"\0" + commitment).digest())
         self.size += 1
+
+    def make_room(self, rows: int) -> None:
+        """Promise that so many rows are added without a drain, so that `rewind` can take them
+        back; no more than a batch at once."""
+        if len(self._leaves) + rows > _BATCH:
+            self._drain()
 
     def _drain(self) -> None:
         """Take the gathered leaves into the trees: into copies, so that Ctrl-C leaves no half."""

@@ -16,76 +16,38 @@ the lock names its owner's pid; a forked child may not append with the parent's 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Literal
 
-from playhead.core.model import GENESIS, JSON, Step
-from playhead.errors import (
-    JournalClosed,
-    JournalError,
-    UsageError,
-    ValueRefused,
-)
+from playhead.core.model import JSON, Step
+from playhead.core.rows import Row
+from playhead.errors import UsageError, ValueRefused
 from playhead.formats.journal import LOCK, MAX_ROW, SEALED, SEGMENT, encode_row
+from playhead.store.adopt import Standing, adopt, numbered
 from playhead.store.anchor import Anchor
-from playhead.store.append import AppendFile
 from playhead.store.durable import DISK, Disk, FileLock, ensure_dir
-from playhead.store.opening import recovered, require_fields, stamp_of
-from playhead.store.recovery import Recovered
-from playhead.store.signer import Signer
+from playhead.store.idindex import IdIndex
+from playhead.store.journalfile import LEVELS, Durability, OpenJournal
+from playhead.store.opening import require_fields, stamp_of
+from playhead.store.recovery import commitment_of
 from playhead.store.source import digest_of
-from playhead.store.syncer import Syncer
-from playhead.store.torn import cut_torn_tail
 
-Durability = Literal["step", "batch", "os"]
-LEVELS: tuple[Durability, ...] = ("step", "batch", "os")
+__all__ = ["LEVELS", "Durability", "Journal"]
+
+_AT_ONCE = 512
+"""Finished rows that are written in one go."""
+
+_New = tuple[bytes, str, Row | None, bytes | None]
+"""A row to write: line, step hash; parsed, when its commitment is to be derived; else that one."""
 
 
-class Journal:
+class Journal(OpenJournal):
     """An open chain, for appending. Use ``Journal.open``; close it, or use ``with``.
 
     ``next_seq`` is the number of steps, ``head`` the last step hash, ``durable_upto`` the
     number of steps synced to disk.
     """
-
-    def __init__(
-        self, folder: Path, anchor: Anchor, lock: FileLock, durability: Durability, disk: Disk
-    ) -> None:
-        self.folder = folder
-        self.anchor = anchor
-        self.durability = durability
-        self.lock = threading.RLock()
-        self.torn: Path | None = None
-        self._signer = Signer(anchor)
-        self._file_lock = lock
-        self._pid = os.getpid()
-        self._closed = False
-        path = folder / SEGMENT
-        state = recovered(folder, anchor)
-        self._file = AppendFile(path, disk)
-        self.next_seq = 0
-        self.head = GENESIS
-        if state is not None:
-            self.next_seq, self.head = state.size, state.head
-            try:
-                self._repair(path, state, disk)
-            except BaseException:
-                self._file.close()
-                raise
-        self.durable_upto = self.next_seq
-        self._syncer = Syncer(self._background) if durability == "batch" else None
-
-    def _repair(self, path: Path, state: Recovered, disk: Disk) -> None:
-        """Cut a torn tail off; end a last row that has no newline."""
-        if state.end < state.length:
-            self.torn = cut_torn_tail(path, state.end, disk)
-            self._file.size = state.end
-        if state.needs_newline:
-            self._file.append(b"\n")
-            self.anchor.skip(b"\n")
 
     @classmethod
     def open(
@@ -196,31 +158,75 @@ class Journal:
             )
             if len(line) > MAX_ROW:
                 raise ValueRefused(f"a row of {len(line)} bytes; readers take {MAX_ROW}")
-            self._write(line, step_hash, commitment)
+            self._write([(line, step_hash, None, commitment)])
             self._settle()
         content = (model, prompt, tool_call, tool_result, effort)
         return Step(seq, prev, input_hash, step_hash, *content, stamp, tuple(blob_refs), 2)
 
-    def _write(self, line: bytes, step_hash: str, commitment: bytes | None) -> None:
-        """The row onto the disk, then the head onto the row: both, or neither.
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the journal against this process's other threads; its lock file keeps every other
+        process out. What is appended inside is written row by row.
 
-        A Ctrl-C may strike between any two lines here. The step was not acknowledged, so its
+        Raises:
+            JournalClosed: after ``close``.
+        """
+        self._check_process()
+        with self.lock:
+            self._check_open()
+            yield
+
+    def append_lines(self, lines: Sequence[bytes]) -> None:
+        """Take finished rows as they are, byte for byte; they must follow the head.
+
+        Raises:
+            JournalBroken: a line does not verify or does not follow; nothing was written.
+            WriteFailed: the disk refused; rows before it are in the chain.
+        """
+        with self.exclusive():
+            at = Standing(self.next_seq, self.head, self.anchor.uid, self.anchor.native)
+            where = str(self.folder / SEGMENT)
+            taken, standing = adopt(numbered(lines, self.next_seq), at, where)
+            for first in range(0, len(taken), _AT_ONCE):
+                some = taken[first : first + _AT_ONCE]
+                self._write([(one.line, one.step_hash, one.row, None) for one in some])
+            self.anchor.uid, self.anchor.native = standing.uid, standing.native
+            self._settle()
+
+    def find(self, event_id: str) -> bytes | None:
+        """The line of the first row whose envelope has this id.
+
+        Raises:
+            WriteFailed, StoreError: the index of ids cannot be kept (`playhead.store.idindex`).
+        """
+        with self.exclusive():
+            if self._ids is None:
+                self._ids = IdIndex(self.folder)
+            return self._ids.find(self._file.fileno(), self._file.size, event_id)
+
+    def _write(self, rows: Sequence[_New]) -> None:
+        """The rows onto the disk, then the head onto the rows: all, or none.
+
+        A Ctrl-C may strike between any two lines here. The steps were not acknowledged, so their
         bytes are cut off again; left there, the next step would fork the chain.
         """
-        raw = line + b"\n"
-        after = self.next_seq + 1
-        before, mark, added = self._file.size, self.anchor.mark(), False
+        anchor = self.anchor
+        anchor.make_room(len(rows))
+        before, mark, added = self._file.size, anchor.mark(), False
+        after = self.next_seq + len(rows)
         try:
-            self._file.append(raw)
+            self._file.append(b"".join([line + b"\n" for line, _, _, _ in rows]))
             if self.durability == "step":
                 self._file.sync()
             added = True
-            self.anchor.add(raw, line, commitment)
-            self.next_seq, self.head = after, step_hash
+            for line, _, row, given in rows:
+                commitment = given if row is None else commitment_of(anchor, row)
+                anchor.add(line + b"\n", line, commitment)
+            self.next_seq, self.head = after, rows[-1][1]
         except BaseException:
             self._file.take_back(before)
             if added:
-                self.anchor.rewind(mark, digest_of(self._file.fileno(), before), before)
+                anchor.rewind(mark, digest_of(self._file.fileno(), before), before)
             raise
 
     def _settle(self) -> None:
@@ -229,73 +235,3 @@ class Journal:
             self._signer.publish(self._signer.statement(self.next_seq, self.head))
         elif self._syncer is not None:
             self._syncer.wake()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise JournalClosed("the journal is closed")
-
-    def _check_process(self) -> None:
-        """Asked before the lock, which a forked child may have inherited locked for ever."""
-        if os.getpid() != self._pid:
-            raise JournalError(
-                "this process inherited the journal by fork",
-                remedy="Record in the child under a run of its own",
-            )
-
-    def sync(self) -> int:
-        """Make every step so far durable; returns ``durable_upto``.
-
-        Raises:
-            WriteFailed: the disk refused; the journal takes no more steps until reopened.
-        """
-        self._check_process()
-        with self.lock:
-            self._check_open()
-            if self.durable_upto < self.next_seq:
-                self._file.sync()
-                self.durable_upto = self.next_seq
-            self._signer.publish(self._signer.statement(self.next_seq, self.head))
-            return self.durable_upto
-
-    def _background(self) -> float | None:
-        """One round of the syncer; returns in how many seconds the next is due of itself."""
-        with self.lock:
-            if self._closed or self._file.poisoned:
-                return None
-            target = self.next_seq
-            statement = self._signer.statement(self.next_seq, self.head)
-        self._file.sync()
-        with self.lock:
-            self.durable_upto = max(self.durable_upto, target)
-        self._signer.publish(statement)
-        return self._signer.due_in(target)
-
-    def close(self) -> None:
-        """Sync, sign the head inside and outside the root, release the lock. Idempotent."""
-        if os.getpid() != self._pid:
-            return
-        with self.lock:
-            if self._closed:
-                return
-            self._closed = True
-        if self._syncer is not None:
-            self._syncer.stop()
-        try:
-            if not self._file.poisoned:
-                self._file.sync()
-                self.durable_upto = self.next_seq
-                self._signer.final(self.next_seq, self.head)
-        finally:
-            self._file.close()
-            self._file_lock.release()
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
