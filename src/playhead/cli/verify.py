@@ -32,7 +32,7 @@ def command(
     keys: tuple[str, ...],
     strict: bool,
 ) -> int:
-    """Prove that nobody changed a run: a run, a journal directory or a journal file.
+    """Prove that nobody changed a run: a run, a journal directory, a journal file or a proof.
 
     The verdict is 'verified' when a trusted head covers every step, 'unproven' when the chain
     holds and nothing outside it confirms its end, and 'failed' when something does not fit.
