@@ -68,10 +68,11 @@ def check_store(url: str, tenant_id: str, *, schema: str | None = None) -> Stand
                     "Make it with 'playhead store init URL', or name its schema (?schema=NAME)",
                 )
             faults = [*_login_faults(connection, target.schema)]
-            warnings = [] if faults else [*_rights(connection, target.schema)]
             faults += _table_faults(connection, target.schema)
+            warnings = [] if faults else [*_rights(connection, target.schema)]
             warnings += _server(connection)
-            count = _one(connection, _count(target.schema), (tenant_id,))
+            gone = any(fault.endswith("is not there") for fault in faults)
+            count = 0 if gone else _one(connection, _count(target.schema), (tenant_id,))
             if mode == "role":
                 bound = _one(connection, f'SELECT "{target.schema}".tenant()', ())
                 if bound != tenant_id:

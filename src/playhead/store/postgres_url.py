@@ -19,7 +19,7 @@ STATEMENT_SECONDS = 60.0
 CONNECT_SECONDS = 10
 
 _OWN = ("schema", "lock_timeout", "statement_timeout")
-_SECRET = ("password", "sslpassword")
+_SECRET = ("password", "passwd", "sslpassword")
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 _REMEDY = "Write it as postgresql://LOGIN@HOST:PORT/DATABASE?schema=NAME"
 
