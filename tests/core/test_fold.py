@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventlogs import ev, logs
 from playhead.core.canonical import encode_step
-from playhead.core.events import TYPES
 from playhead.core.fold import fold, start
 from playhead.core.messages import Messages
 from playhead.core.model import Event
@@ -20,46 +20,6 @@ from playhead.core.prompts import PromptIndex
 from playhead.core.reducer import reduce
 from playhead.core.state import State
 from playhead.errors import UsageError, ValueRefused
-
-IDS = st.sampled_from(["a", "b", "c"])
-SMALL = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
-    max_leaves=6,
-)
-PAYLOADS = st.fixed_dictionaries(
-    {},
-    optional={
-        "interrupt_id": IDS | SMALL,
-        "subagent_run_id": IDS | SMALL,
-        "export_id": IDS | SMALL,
-        "card_id": IDS | SMALL,
-        "call_id": IDS | SMALL,
-        "turn_id": IDS | SMALL,
-        "message_id": IDS | SMALL,
-        "version": st.integers(-1, 4) | SMALL,
-        "content": SMALL,
-        "message": SMALL,
-        "usage": st.dictionaries(st.text(max_size=3), SMALL, max_size=3) | SMALL,
-        "result": SMALL,
-        "outcome": SMALL,
-    },
-)
-KINDS = st.sampled_from([*TYPES, "step", "acme.thing", "interrupt.", "interrupt.raised.again"])
-
-
-@st.composite
-def logs(draw: st.DrawFn) -> list[Event]:
-    """A log of any events with any values in them."""
-    parts = draw(st.lists(st.tuples(KINDS, PAYLOADS, st.none() | IDS, SMALL), max_size=30))
-    return [
-        Event(type=kind, seq=seq, payload=payload, subagent_run_id=who, prompt=prompt)
-        for seq, (kind, payload, who, prompt) in enumerate(parts)
-    ]
-
-
-def ev(seq: int, kind: str, **payload: Any) -> Event:
-    return Event(type=kind, seq=seq, payload=payload)
 
 
 def run_of(*events: Event) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from inspect import iscoroutinefunction
+from types import MappingProxyType
 from typing import Protocol, TypeVar, runtime_checkable
 
 from playhead.core.canonical import step_bytes
@@ -18,7 +19,7 @@ from playhead.core.model import JSON, Event
 from playhead.core.persistent import Vector, freeze, plain, thaw
 from playhead.core.reducer import REDUCER_VERSION, Said
 from playhead.core.state import CORE_KEYS
-from playhead.errors import ReplayArgumentError, UsageError
+from playhead.errors import ReplayArgumentError, UsageError, ValueRefused
 
 S = TypeVar("S")
 CORE_KEY = "core"
@@ -173,9 +174,23 @@ def dump_state(one: Projection, state: object) -> JSON:
     """A projection's state as plain JSON values.
 
     Raises:
-        ValueRefused: it has no ``dump`` and its state is no plain JSON value.
+        ValueRefused: it has no ``dump``, and its state is not made of frozen JSON values: one
+            with lists would come back with tuples, which is another state.
     """
-    return plain(one.dump(state)) if isinstance(one, Dumpable) else plain(state)
+    if isinstance(one, Dumpable):
+        return plain(one.dump(state))
+    dumped = plain(state)
+    if not _frozen(state):
+        raise ValueRefused("its state can be changed in place")
+    return dumped
+
+
+def _frozen(value: object) -> bool:
+    if isinstance(value, MappingProxyType):
+        return all(_frozen(item) for item in value.values())
+    if isinstance(value, tuple):
+        return all(_frozen(item) for item in value)
+    return not isinstance(value, (dict, list))
 
 
 def load_dumped(one: Projection, dumped: JSON) -> object:
