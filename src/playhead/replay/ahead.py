@@ -68,14 +68,16 @@ class Ahead:
         """The facet had no row behind ``number``: later ones are never read."""
         self.end = number if self.end is None else min(self.end, number)
 
-    def rows(self, after: int) -> AsyncGenerator[LogRow, None]:
-        """The rows behind ``after``, read by themselves; close what is not read to its end."""
+    def rows(self, after: int, upto: int | None = None) -> AsyncGenerator[LogRow, None]:
+        """The rows behind ``after`` up to ``upto``, read by themselves; close what is not read to
+        its end."""
+        known = [number for number in (upto, self.end) if number is not None]
         return read_rows(
             self._events,
             chat_id=self._window.chat_id,
             tenant_id=self._window.tenant_id,
             after=after,
-            upto=self.end,
+            upto=min(known, default=None),
         )
 
     def reset(self, after: int) -> None:

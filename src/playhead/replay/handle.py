@@ -228,7 +228,8 @@ class ReplayHandle:
         spot = begin
         if number <= spot.number:
             return spot
-        async with aclosing(self._ahead.rows(spot.number)) as rows:
+        known = self._ahead.end is not None
+        async with aclosing(self._ahead.rows(spot.number, number if known else None)) as rows:
             async for row in rows:
                 if row.sequence_number > number:
                     return spot
@@ -237,7 +238,8 @@ class ReplayHandle:
                 self._keep(spot)
                 if spot.number == number:
                     return spot
-        self._ahead.freeze(spot.number)
+        if not known:
+            self._ahead.freeze(spot.number)
         return spot
 
     async def back(self) -> None:

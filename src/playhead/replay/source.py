@@ -8,23 +8,81 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
 from playhead.core.fold import Projection
-from playhead.core.model import JSON, Report
+from playhead.core.logrow import LogRow
+from playhead.core.model import GENESIS, JSON, Report
 from playhead.core.projections import BUILT_IN
+from playhead.core.quickevent import log_row
 from playhead.errors import ReplayArgumentError
-from playhead.store.eventlog import BlockingLog, EventLog
+from playhead.store.asynclog import EventLog
+from playhead.store.eventlog import BlockingLog, LogHead
+from playhead.store.keys import KeyRing, state_dir
+from playhead.store.lines import SealedLines
 from playhead.store.root import Root
-from playhead.store.stores import Store
+from playhead.store.stores import Lines, Store
 from playhead.store.urls import open_store
-from playhead.verifier.proofs import proof_for
+from playhead.verifier.prove import proof_for
 from playhead.verifier.stored import verify_stored
+
+_FROZEN = 16
+"""Chats whose rows are kept open."""
 
 
 class StoreEvents(EventLog):
-    """The event log of a store, with the two checks that need the verifier."""
+    """The event log of a store, with the two checks that need the verifier.
+
+    The rows of a chat that a handle froze are kept open for a while, so that its next seek need
+    not look for them again; what is read through them is what was verified.
+    """
+
+    def __init__(self, log: BlockingLog) -> None:
+        super().__init__(log)
+        self._frozen: OrderedDict[tuple[str, str], Lines] = OrderedDict()
+        self._lock = threading.Lock()
+
+    async def head(self, chat_id: str, tenant_id: str) -> LogHead | None:
+        """Size and last row hash of a chat, whose rows are frozen with it.
+
+        Raises:
+            UsageError: a blank tenant or chat. NotFound: the tenant has no such chat.
+        """
+        return await asyncio.to_thread(self._head, chat_id, tenant_id)
+
+    def _head(self, chat: str, tenant: str) -> LogHead:
+        lines = self._freeze(chat, tenant)
+        count = lines.count()
+        if not count:
+            return LogHead(0, GENESIS)
+        last = log_row(tenant, chat, count - 1, lines.get(count - 1)[2])
+        return LogHead(count, last.row_hash)
+
+    def _freeze(self, chat: str, tenant: str) -> Lines:
+        store = self.blocking.store
+        lines = store.lines(store.find(tenant, chat))
+        lines.count()  # from here on it only reads, in any thread
+        if not isinstance(lines, SealedLines):
+            with self._lock:
+                self._frozen[tenant, chat] = lines
+                self._frozen.move_to_end((tenant, chat))
+                if len(self._frozen) > _FROZEN:
+                    self._frozen.popitem(last=False)  # closes when nobody reads it any more
+        return lines
+
+    def _open_rows(self, chat: str, tenant: str, after: int, upto: int | None) -> Iterator[LogRow]:
+        with self._lock:
+            lines = self._frozen.get((tenant, chat))
+        if lines is None or upto is None or not (upto == 0 or lines.has(upto - 1)):
+            return super()._open_rows(chat, tenant, after, upto)
+        return (
+            log_row(tenant, chat, number, line)
+            for number, (_, _, line) in enumerate(lines.walk(after, upto), after)
+        )
 
     async def verify(
         self,
@@ -44,8 +102,9 @@ class StoreEvents(EventLog):
         )
 
     def _verify(self, chat: str, tenant: str, expected: str | None, upto: int | None) -> Report:
-        store = self.store
-        return verify_stored(store, store.find(tenant, chat), expected_head=expected, up_to=upto)
+        store = self.blocking.store
+        ref = store.find(tenant, chat)
+        return verify_stored(store, ref, expected_head=expected, up_to=upto)
 
     async def proof(self, *, chat_id: str, tenant_id: str, sequence_number: int) -> dict[str, JSON]:
         """The inclusion proof of a row against the newest signed head that covers it.
@@ -56,7 +115,9 @@ class StoreEvents(EventLog):
         return await asyncio.to_thread(self._proof, chat_id, tenant_id, sequence_number)
 
     def _proof(self, chat: str, tenant: str, number: int) -> dict[str, JSON]:
-        return proof_for(self.store, self.store.find(tenant, chat), number)
+        store = self.blocking.store
+        ref = store.find(tenant, chat)
+        return dict(proof_for(store, ref, number, ring=KeyRing(state_dir())))
 
 
 class StoreRuntime:
@@ -81,7 +142,7 @@ class StoreRuntime:
 
     def close(self) -> None:
         """Sign what was appended and give the store back. Idempotent."""
-        self.events.log.close()
+        self.events.blocking.close()
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -49,20 +49,22 @@ class EventLog:
     async def _rows(
         self, chat_id: str, tenant_id: str, after: int, upto: int | None
     ) -> AsyncGenerator[LogRow, None]:
-        def opened() -> Iterator[LogRow]:
-            return self.blocking.iterate(
-                chat_id=chat_id,
-                tenant_id=tenant_id,
-                from_sequence_number=after,
-                up_to_sequence_number=upto,
-            )
-
-        rows = await asyncio.to_thread(opened)
+        rows = await asyncio.to_thread(self._open_rows, chat_id, tenant_id, after, upto)
         batch = await asyncio.to_thread(_batch, rows)
         while batch:
             for row in batch:
                 yield row
             batch = await asyncio.to_thread(_batch, rows)
+
+    def _open_rows(
+        self, chat_id: str, tenant_id: str, after: int, upto: int | None
+    ) -> Iterator[LogRow]:
+        return self.blocking.iterate(
+            chat_id=chat_id,
+            tenant_id=tenant_id,
+            from_sequence_number=after,
+            up_to_sequence_number=upto,
+        )
 
     async def fold(
         self,
