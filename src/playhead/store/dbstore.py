@@ -11,7 +11,7 @@ from playhead.store.dbheads import DbHeads
 from playhead.store.dblines import DbBlobs, DbLines
 from playhead.store.keys import KeyRing, state_dir
 from playhead.store.scope import check_scope, check_tenant, no_chat, run_id_for
-from playhead.store.stores import ChainRef
+from playhead.store.stores import ChainRef, Durability
 
 
 class DbStore:
@@ -74,6 +74,11 @@ class DbStore:
             raise NotFound(f"no run {word!r:.80} of this tenant in {self.url}")
         return self._ref(tenant_id, fits[0])
 
+    def run_named(self, tenant_id: str, run_id: str) -> ChainRef | None:
+        """The chain of a run id; None when it is not there or another tenant's."""
+        records = self.database.chats(check_tenant(tenant_id))
+        return next((self._ref(tenant_id, r) for r in records if r.run_id == run_id), None)
+
     def tip(self, ref: ChainRef) -> Tip:
         """Size and last step hash now.
 
@@ -102,9 +107,16 @@ class DbStore:
         return DbBlobs(self.database, check_tenant(tenant_id))
 
     def open_chain(
-        self, tenant_id: str, chat_id: str, *, run_id: str | None = None, create: bool = True
+        self,
+        tenant_id: str,
+        chat_id: str,
+        *,
+        run_id: str | None = None,
+        create: bool = True,
+        durability: Durability = "batch",
     ) -> DbChain:
-        """Open a chat for appending; a new one is made with its first row.
+        """Open a chat for appending; a new one is made with its first row. Every acknowledged
+        row is durable, whatever ``durability`` says.
 
         Raises:
             NotFound: it is missing and ``create`` is off.
@@ -117,7 +129,7 @@ class DbStore:
             if not create:
                 raise no_chat(chat_id, self.url)
             name = check_run_id(run_id) if run_id else self._free(tenant_id, run_id_for(chat_id))
-            if any(other.run_id == name for other in self.database.chats(tenant_id)):
+            if self.run_named(tenant_id, name) is not None:
                 raise UsageError(
                     f"the run {name} holds another chat", remedy="Record under another run id"
                 )

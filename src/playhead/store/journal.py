@@ -28,10 +28,11 @@ from playhead.store.adopt import Standing, adopt, numbered
 from playhead.store.anchor import Anchor
 from playhead.store.durable import DISK, Disk, FileLock, ensure_dir
 from playhead.store.idindex import IdIndex
-from playhead.store.journalfile import LEVELS, Durability, OpenJournal
+from playhead.store.journalfile import LEVELS, OpenJournal
 from playhead.store.opening import require_fields, stamp_of
 from playhead.store.recovery import commitment_of
 from playhead.store.source import digest_of
+from playhead.store.stores import Durability
 
 __all__ = ["LEVELS", "Durability", "Journal"]
 

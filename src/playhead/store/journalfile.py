@@ -9,7 +9,7 @@ import os
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 from playhead.core.model import GENESIS
 from playhead.errors import JournalClosed, JournalError
@@ -21,10 +21,10 @@ from playhead.store.idindex import IdIndex
 from playhead.store.opening import recovered
 from playhead.store.recovery import Recovered
 from playhead.store.signer import Signer
+from playhead.store.stores import Durability
 from playhead.store.syncer import Syncer
 from playhead.store.torn import cut_torn_tail
 
-Durability = Literal["step", "batch", "os"]
 LEVELS: tuple[Durability, ...] = ("step", "batch", "os")
 
 

@@ -8,6 +8,7 @@ the lines that went by last are kept within a fixed number of bytes.
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -27,7 +28,43 @@ _KEEP_BYTES = 64 * 1024 * 1024
 _KEEP_LINES = 65_536
 
 
-def open_lines(folder: Path, *, torn: bool = True) -> Lines:
+class Places:
+    """Where every 1024th row of a growing file begins: kept by a store over several openings.
+
+    It is only a memory of the same file: ``fits`` says whether it still is.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._file = (0, 0)
+        self._found: list[tuple[int, int]] = []
+        self._last = b""
+
+    def take(self, fd: int) -> list[tuple[int, int]]:
+        """The places known for the file ``fd``; forgets them when it is another one."""
+        status = os.fstat(fd)
+        with self._lock:
+            same = self._file == (status.st_dev, status.st_ino)
+            if not same or not self._found or _line_at(fd, self._found[-1][1]) != self._last:
+                self._file, self._found = (status.st_dev, status.st_ino), []
+            return list(self._found)
+
+    def learn(self, fd: int, found: list[tuple[int, int]]) -> None:
+        """Take over what a scan of ``fd`` found beyond what is known."""
+        status = os.fstat(fd)
+        with self._lock:
+            if len(found) > len(self._found) and self._file == (status.st_dev, status.st_ino):
+                self._found = list(found)
+                self._last = _line_at(fd, found[-1][1])
+
+
+def _line_at(fd: int, offset: int) -> bytes:
+    """The newline before a row and its first bytes, which name its hashes."""
+    parts = os.pread(fd, 2048, max(offset - 1, 0)).split(b"\n", 2)
+    return parts[bool(offset)] if len(parts) > 1 else b""
+
+
+def open_lines(folder: Path, *, torn: bool = True, places: Places | None = None) -> Lines:
     """The lines of the journal in ``folder`` that are not blank, as long as it is now.
 
     Without ``torn`` a last line that has no newline counts only when it is a whole row: a
@@ -40,7 +77,7 @@ def open_lines(folder: Path, *, torn: bool = True) -> Lines:
     if sealed:
         os.close(fd)
         return SealedLines(folder)
-    return PlainLines(fd, torn=torn)
+    return PlainLines(fd, torn=torn, places=places)
 
 
 def _rows(lines: Iterator[Line]) -> Iterator[Line]:
@@ -69,18 +106,22 @@ def _whole_rows(fd: int, size: int) -> int:
 class PlainLines:
     """Takes over ``fd``, which is closed with this object. Rows added later are not seen."""
 
-    def __init__(self, fd: int, *, torn: bool = True) -> None:
+    def __init__(self, fd: int, *, torn: bool = True, places: Places | None = None) -> None:
         self._fd = fd
         size = os.fstat(fd).st_size
         self._end = size if torn else _whole_rows(fd, size)
         self._close = weakref.finalize(self, os.close, fd)
-        self._places: list[tuple[int, int]] = []
-        self._count = 0
-        self._scan: Iterator[Line] | None = self._from(1, 0)
+        self._known = places
+        self._places = [] if places is None else places.take(fd)
+        restart = self._places.pop() if self._places else (1, 0)
+        self._count = len(self._places) * STRIDE
+        self._scan: Iterator[Line] | None = self._from(*restart)
         self._windows: OrderedDict[int, list[tuple[int, int, int | BadRow]]] = OrderedDict()
 
     def close(self) -> None:
         """Give the file back; nothing can be read afterwards."""
+        if self._close.alive and self._known is not None:
+            self._known.learn(self._fd, self._places)
         self._close()
 
     def blocks(self) -> Iterator[bytes]:

@@ -78,7 +78,7 @@ class Root:
         Raises:
             NotFound: there is no run.
         """
-        newest = max(self.runs(), key=self._written, default=None)
+        newest = max(self.runs(), key=self.written, default=None)
         if newest is None:
             raise NotFound(
                 f"no run under {self.path}",
@@ -87,7 +87,8 @@ class Root:
             )
         return newest
 
-    def _written(self, run_id: str) -> tuple[int, str]:
+    def written(self, run_id: str) -> tuple[int, str]:
+        """When a run was written to last, in nanoseconds, with its id: a key to sort by."""
         folder = self.journal_dir(run_id)
         for segment in (SEGMENT, SEALED):
             if os.path.exists(folder / segment):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from playhead.core.model import JSON, Step
 from playhead.core.rows import BadRow
@@ -20,6 +20,9 @@ from playhead.core.sign import PublicKey
 from playhead.store.anchor import Anchor
 from playhead.store.database import Tip
 from playhead.store.heads import Resume, SeenHead
+
+Durability = Literal["step", "batch", "os"]
+"""When a row of a journal is on disk (docs/reference/durability.md)."""
 
 Line = tuple[int, int, "bytes | BadRow"]
 """Line number from 1, byte offset (-1 where there is none), the line or why it cannot be held."""
@@ -146,6 +149,10 @@ class Store(Protocol):
         """
         ...
 
+    def run_named(self, tenant_id: str, run_id: str) -> ChainRef | None:
+        """The chain with exactly this run id; None when it is not there or another tenant's."""
+        ...
+
     def tip(self, ref: ChainRef) -> Tip:
         """Size and last step hash now."""
         ...
@@ -163,9 +170,17 @@ class Store(Protocol):
     def blobs(self, tenant_id: str) -> Blobs: ...
 
     def open_chain(
-        self, tenant_id: str, chat_id: str, *, run_id: str | None = None, create: bool = True
+        self,
+        tenant_id: str,
+        chat_id: str,
+        *,
+        run_id: str | None = None,
+        create: bool = True,
+        durability: Durability = "batch",
     ) -> OpenChain:
         """Open a chain for appending, made when it is missing and ``create`` is set.
+
+        ``durability`` is for journals; a row of a database is durable when it is acknowledged.
 
         Raises:
             NotFound: it is missing. JournalLocked, JournalBroken: see `Journal.open`.
