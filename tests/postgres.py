@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import select
 import shutil
 import signal
 import socket
@@ -73,28 +74,34 @@ class Server:
 
     def start(self) -> None:
         """Start, or start again after a crash: returns when it takes connections."""
+        known = self.port
         for _ in range(3):  # the free port may be taken by the time the server asks for it
-            self.port = self.port or _free_port()
+            self.port = known or _free_port()
             options = f"-k {self.place} -p {self.port} -c listen_addresses=127.0.0.1"
             options += " -c max_connections=60 -c fsync=on"
             log = self.place / "log"
             done = self._run("pg_ctl", "-w", "-t", "60", "-l", str(log), "-o", options, "start")
             if done.returncode == 0:
                 return
-            self.port = 0
         raise NoServer(f"{self.bin}: {log.read_text()[-800:] if log.exists() else done.stderr}")
 
     def crash(self, *, kill: bool) -> None:
         """End it with no time to tidy up: ``immediate``, or SIGKILL to all of its processes."""
-        if not kill:
+        if not kill or not hasattr(os, "pidfd_open"):  # Linux has it
             self._run("pg_ctl", "-w", "-m", "immediate", "stop")
             return
-        pid = int((self.place / "data" / "postmaster.pid").read_text().split()[0])
+        lock = self.place / "data" / "postmaster.pid"
+        pid = int(lock.read_text().split()[0])
         os.kill(pid, signal.SIGSTOP)  # it must not tidy up after its children
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         for one in (*map(int, children), pid):
             with suppress(ProcessLookupError):
+                watch = os.pidfd_open(one)
                 os.kill(one, signal.SIGKILL)
+                select.select([watch], [], [])  # its memory is given back
+                os.close(watch)
+        for left in (lock, self.place / f".s.PGSQL.{self.port}.lock"):
+            left.unlink()  # where nobody reaps orphans, the pid in it would still be taken
 
     def url(self, login: str = "postgres", database: str = "postgres", **options: str) -> str:
         """A URL over the Unix socket, where every login is trusted."""

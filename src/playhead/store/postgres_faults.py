@@ -114,13 +114,13 @@ def fault(error: psycopg.Error, target: Target) -> StoreError:
 
 
 def no_connection(error: psycopg.Error, target: Target) -> StoreError:
-    """A connection was not made: libpq's last line says why, unless it holds a password."""
+    """A connection was not made: libpq's first line says why, unless it holds a password."""
     import psycopg
 
     if not isinstance(error, psycopg.OperationalError):
         return said(target, "PostgreSQL does not understand this URL", "Check its options")
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    why = (lines[-1] if lines else "no answer").removeprefix("connection failed: ")[:300]
+    why = (lines[0] if lines else "no answer").removeprefix("connection failed: ")[:300]
     if any(secret in str(error) for secret in target.secrets):
         why = "no answer, or the login was refused"
     return said(target, f"cannot connect: {why}", "Check that the server runs and takes this login")
