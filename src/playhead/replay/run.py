@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from playhead.core.decode import event_at, row_of, step_of
 from playhead.core.fold import Folded
-from playhead.core.messages import segments_of
 from playhead.core.model import JSON, Event, Step
 from playhead.core.prompts import rebuild
 from playhead.core.restore import restore
 from playhead.core.rows import BadRow, Row
 from playhead.core.state import State
 from playhead.core.values import MARK
-from playhead.errors import BlobError, NotFound, Place, PlayheadError, TooLarge
+from playhead.errors import BlobError, NotFound, Place, PlayheadError
 from playhead.replay.calls import over, unanswered
 from playhead.replay.info import RunInfo, info_of
 from playhead.replay.runstates import RunStates
+from playhead.replay.segments import Segments
 from playhead.store.cas import Cas
 from playhead.store.lines import open_lines
 from playhead.store.reader import segment_path
 from playhead.store.stores import Blobs, ChainRef, Lines, Store
 
 _FEW = 32
-_MAX_SEGMENTS = 8_000_000
 _MAX_SHOWN_BLOB = 256 * 1024 * 1024
-_KEEP_PARSED = 32 * 1024 * 1024
 
 
 class Run:
@@ -49,8 +46,7 @@ class Run:
         self._lines = lines
         self._blobs = blobs
         self._states: RunStates | None = None
-        self._parsed: OrderedDict[int, tuple[int, Sequence[JSON]]] = OrderedDict()
-        self._parsed_size = 0
+        self._segments = Segments(self._line)
         self._info: RunInfo | None = None
 
     @classmethod
@@ -197,36 +193,8 @@ class Run:
             return [] if event.prompt is None else [self.restored(event.prompt, mark=mark)]
         if event.type != "model.requested":
             return []
-        found = rebuild(number, self._source(number))
+        found = rebuild(number, self._segments.source(number))
         return [self.restored(message, mark=mark) for message in found]
-
-    def _source(self, number: int) -> Callable[[int], Sequence[JSON]]:
-        """Segments by step. A hostile row may make each look a long one: they are counted."""
-        seen = 0
-
-        def source(step: int) -> Sequence[JSON]:
-            nonlocal seen
-            segments = self._segments(step)
-            seen += len(segments)
-            if seen > _MAX_SEGMENTS:
-                raise TooLarge(f"the prompt of step {number} takes over {_MAX_SEGMENTS} segments")
-            return segments
-
-        return source
-
-    def _segments(self, step: int) -> Sequence[JSON]:
-        known = self._parsed.get(step)
-        if known is not None:
-            self._parsed.move_to_end(step)
-            return known[1]
-        text = self._line(step)
-        segments = segments_of(event_at(step, row_of(text)))
-        size = 0 if isinstance(text, BadRow) else len(text)
-        self._parsed[step] = (size, segments)
-        self._parsed_size += size
-        while self._parsed_size > _KEEP_PARSED and len(self._parsed) > 1:
-            self._parsed_size -= self._parsed.popitem(last=False)[1][0]
-        return segments
 
     def payload(self, number: int, *, mark: bool = False) -> dict[str, object]:
         """The payload of a step as it was recorded: blobs and repeated values put back.
