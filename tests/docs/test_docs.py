@@ -161,8 +161,14 @@ def page_id(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
-def test_what_a_page_shows_is_what_happens(page: Path, tmp_path: Path) -> None:
+def test_what_a_page_shows_is_what_happens(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     stage = Stage(tmp_path)
+    if page.name == "postgresql.md":  # as on a machine that has a server
+        server = request.getfixturevalue("pg_server")
+        stage.env |= {"PGHOST": str(server.place), "PGPORT": str(server.port)}
+        stage.env["PATH"] += f"{os.pathsep}{server.bin}"
     found = list(blocks(page.read_text("utf-8")))
     for index, block in enumerate(found):
         where = f"{page_id(page)}:{block.line}"
