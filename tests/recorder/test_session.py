@@ -403,9 +403,18 @@ def test_a_chat_continued_later_appends_to_the_same_chain(root: Path) -> None:
     assert types(found).count("run.started") == 1
     assert types(found).count("turn.completed") == 2
     assert playhead.verify("chat-7", root=Root(root)).verdict is Verdict.VERIFIED
+
+
+def test_a_chat_of_another_tenant_is_a_chain_of_its_own(root: Path) -> None:
+    with playhead.record("agent", root=root, chat_id="chat-7") as mine:
+        pass
+    with playhead.record("agent", root=root, chat_id="chat-7", tenant_id="other") as theirs:
+        pass
+    assert mine.id != theirs.id
+    assert types(events(root, theirs.id)) == ["run.started", "run.ended"]
     with (
         pytest.raises(UsageError, match="tenant"),
-        playhead.record("agent", root=root, chat_id="chat-7", tenant_id="other"),
+        playhead.record("agent", root=root, run_id="chat-7", tenant_id="other"),
     ):
         pass
 

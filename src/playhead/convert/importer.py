@@ -20,12 +20,13 @@ from playhead.convert.writing import Progress, Scrubber, clean, write_entries
 from playhead.core.events import Draft
 from playhead.core.model import JSON, Finding
 from playhead.errors import Place, Refused, UsageError
-from playhead.formats.journal import SEALED, SEGMENT, check_run_id
+from playhead.formats.journal import check_run_id
 from playhead.formats.lines import Tally
 from playhead.formats.registry import READERS
 from playhead.formats.transcript import SourceFile, Transcript
 from playhead.recorder.writer import RunWriter, WriterOptions
-from playhead.store.root import Root
+from playhead.store.stores import Blobs, ChainRef, Store
+from playhead.store.urls import Where, open_store
 
 __all__ = ["Imported", "import_files"]
 
@@ -38,7 +39,7 @@ _MOVE_AWAY = "Move that directory away and import again"
 
 
 def import_files(
-    root: Root,
+    root: Where,
     paths: Sequence[str | os.PathLike[str]],
     *,
     format: str | None = None,
@@ -68,11 +69,16 @@ def import_files(
             raise UsageError(
                 f"one run id for {len(found)} sessions", remedy="Import them one by one"
             )
-    return [_import(root, one, run_id, agent, redact, tenant_id, progress) for one in found]
+    store = open_store(root)
+    try:
+        return [_import(store, one, run_id, agent, redact, tenant_id, progress) for one in found]
+    finally:
+        if store is not root:
+            store.close()
 
 
 def _import(
-    root: Root,
+    store: Store,
     session: Session,
     run_id: str | None,
     agent: str | None,
@@ -86,11 +92,13 @@ def _import(
     findings = [scrub.finding(finding) for finding in findings]
     label = clean(agent or session.format, scrub)
     name = run_id or _run_id(transcript, scrub, agent, redact)
-    if _exists(root, name):
-        return _already(root, session, transcript, name, findings)
-    recipes = [] if redact else _keep(root, session, transcript)
+    there = store.run_named(tenant_id, name)
+    if there is not None:
+        return _already(store, there, session, transcript, findings)
+    cas = store.blobs(tenant_id)
+    recipes = [] if redact else _keep(cas, session, transcript)
     writer = RunWriter.create(
-        root,
+        store,
         agent=label,
         run_id=name,
         tenant_id=tenant_id,
@@ -100,7 +108,7 @@ def _import(
         fresh=True,
     )
     about = _about(transcript, recipes, findings, redact)
-    blobs = [blob for recipe in recipes for blob in blobs_of(root.cas, recipe)]
+    blobs = [blob for recipe in recipes for blob in blobs_of(cas, recipe)]
     first = Draft("source.imported", about, blobs=tuple(dict.fromkeys(blobs)))
     tell = None if progress is None else partial(progress, str(session.path))
     head = write_entries(writer, transcript, scrub, first, tell)
@@ -123,19 +131,13 @@ def _run_id(t: Transcript, scrub: Scrubber, agent: str | None, redact: bool) -> 
     return check_run_id(f"{slug}-{digest[:12]}" + ("-redacted" if redact else ""))
 
 
-def _exists(root: Root, run_id: str) -> bool:
-    folder = root.journal_dir(run_id)
-    return any(os.path.lexists(folder / segment) for segment in (SEGMENT, SEALED))
-
-
-def _keep(root: Root, session: Session, transcript: Transcript) -> list[str]:
+def _keep(cas: Blobs, session: Session, transcript: Transcript) -> list[str]:
     """Keep the originals; the bytes kept must be the bytes read.
 
     Raises:
         Refused: a file changed in between.
     """
     recipes = []
-    cas = root.cas
     for source, file in zip(session.files, transcript.files, strict=True):
         tally = Tally(source.chunks())
         recipes.append(keep(cas, tally))
@@ -186,21 +188,23 @@ def _about(
 
 
 def _already(
-    root: Root, session: Session, t: Transcript, name: str, findings: list[Finding]
+    store: Store, there: ChainRef, session: Session, t: Transcript, findings: list[Finding]
 ) -> Imported:
     """The run that an earlier import made, after a look whether it is of the same files.
 
     Raises:
         UsageError: it holds something else.
     """
-    folder = root.journal_dir(name)
-    made = look(folder)
+    name = there.run_id
+    lines = store.lines(there)
+    made = look(lines)
+    lines.close()
     same = made.redacted or made.sha256s == [file.sha256 for file in t.files]
     if not made.imported or not same:
         raise UsageError(f"the run {name} is there and holds something else", remedy=_OTHER_ID)
     if not made.ended:
         what = f"an earlier import of {name} stopped half-way"
-        place = Place(str(folder))
+        place = Place(there.where)
         findings.append(Finding("unfinished-import", "error", what, place, _MOVE_AWAY))
     else:
         findings.append(Finding("already-imported", "notice", f"already imported as {name}"))

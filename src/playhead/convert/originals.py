@@ -13,6 +13,7 @@ from playhead.core.model import GENESIS, JSON, Event
 from playhead.core.rows import Row, decode_row
 from playhead.errors import NotFound, Place
 from playhead.store.reader import journal_lines
+from playhead.store.stores import Lines
 
 _LOOK = 16
 """Rows from the start of a run among which ``source.imported`` stands."""
@@ -50,7 +51,7 @@ def originals(folder: Path) -> list[Original]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What an earlier import left in a run's folder, without verifying it."""
+    """What an earlier import left in a run, without verifying it."""
 
     imported: bool
     redacted: bool
@@ -60,16 +61,12 @@ class Look:
     steps: int
 
 
-def look(folder: Path) -> Look:
-    """Look at a run that may be an import's.
-
-    Raises:
-        NotFound, Unreadable: there is no journal that can be read.
-    """
+def look(lines: Lines) -> Look:
+    """Look at a run that may be an import's."""
     imported = redacted = ended = False
     sha256s: list[str] = []
     head, steps, last = GENESIS, 0, b""
-    for number, _, line in journal_lines(folder):
+    for number, (_, _, line) in enumerate(lines.walk(0, None), 1):
         if not isinstance(line, bytes):
             continue
         steps += 1

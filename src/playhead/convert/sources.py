@@ -18,7 +18,7 @@ from typing import Final
 from playhead.core.canonical import step_bytes
 from playhead.core.model import JSON
 from playhead.errors import BlobError
-from playhead.store.cas import Cas
+from playhead.store.stores import Blobs
 
 MIN_TOKEN: Final = 2048
 """Bytes of the shortest run of base64 characters that becomes a blob of its own."""
@@ -34,7 +34,7 @@ _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 _RUN: Final = re.compile(rb"[A-Za-z0-9+/=_-]{%d,}" % MIN_TOKEN)
 
 
-def keep(cas: Cas, data: bytes | Iterable[bytes]) -> str:
+def keep(cas: Blobs, data: bytes | Iterable[bytes]) -> str:
     """Keep ``data`` (bytes, or pieces of any size); returns the digest of its recipe.
 
     Raises:
@@ -115,7 +115,7 @@ def _cut(data: bytes) -> Iterator[tuple[bool, bytes]]:
         yield False, data[done:]
 
 
-def restore(cas: Cas, recipe_digest: str) -> Iterator[bytes]:
+def restore(cas: Blobs, recipe_digest: str) -> Iterator[bytes]:
     """The kept bytes, in pieces, checked: every blob by its digest, and the whole at the end.
 
     Raises:
@@ -135,7 +135,7 @@ def restore(cas: Cas, recipe_digest: str) -> Iterator[bytes]:
         raise BlobError(f"source {recipe_digest[:16]}... does not come out as it went in")
 
 
-def blobs_of(cas: Cas, recipe_digest: str) -> list[str]:
+def blobs_of(cas: Blobs, recipe_digest: str) -> list[str]:
     """The digests of the blobs that a recipe needs, its own first."""
     recipe = _recipe(cas, recipe_digest)
     tokens = [part.get("blob") for part in _list(recipe, "parts") if isinstance(part, dict)]
@@ -143,7 +143,7 @@ def blobs_of(cas: Cas, recipe_digest: str) -> list[str]:
     return [recipe_digest, *dict.fromkeys(str(digest) for digest in named)]
 
 
-def _recipe(cas: Cas, digest: str) -> dict[str, JSON]:
+def _recipe(cas: Blobs, digest: str) -> dict[str, JSON]:
     try:
         recipe = json.loads(cas.get(digest, _MAX_RECIPE))
     except (ValueError, RecursionError):
@@ -160,7 +160,7 @@ def _list(recipe: dict[str, JSON], key: str) -> list[JSON]:
     return found
 
 
-def _token(cas: Cas, part: JSON) -> bytes:
+def _token(cas: Blobs, part: JSON) -> bytes:
     if not isinstance(part, dict):
         raise BlobError("the recipe has a part that is neither a number nor a blob")
     return cas.get(str(part.get("blob")), MAX_TOKEN)
@@ -169,7 +169,7 @@ def _token(cas: Cas, part: JSON) -> bytes:
 class _Literals:
     """The bytes of the literal blocks, one block in memory at a time."""
 
-    def __init__(self, cas: Cas, recipe: dict[str, JSON]) -> None:
+    def __init__(self, cas: Blobs, recipe: dict[str, JSON]) -> None:
         self._cas = cas
         self._names = iter(_list(recipe, "literals"))
         self._block = b""

@@ -72,7 +72,7 @@ def write_entries(
     Raises:
         WriteFailed: the disk refused. The journal is closed; the run has no end.
     """
-    deltas = Deltas(writer.root.cas.put, scrub.redactor)
+    deltas = Deltas(writer.blobs.put, scrub.redactor)
     heavy = sum(file.size for file in t.files) > HEAVY
     last = next((entry.at for entry in t.entries if entry.at is not None), None)
     try:
@@ -101,7 +101,7 @@ def write_entries(
                 deltas.answered(seq, entry.payload.get("result"))
         head = writer.close(t.status, at=last)
     except BaseException:
-        writer.journal.close()
+        writer.release()
         raise
     if tell is not None:
         tell(len(t.entries), len(t.entries))

@@ -12,6 +12,8 @@ from playhead.errors import PlayheadError, UsageError
 from playhead.recorder.wire import VERSION, Frames, decode_frame, draft_from_json
 from playhead.recorder.writer import RunWriter
 from playhead.store.clock import parse_us
+from playhead.store.dirstore import DirStore
+from playhead.store.stores import Store
 
 Count = Callable[[int, int], None]
 """Called with programs and events to add."""
@@ -75,7 +77,7 @@ class Conversation:
         return {
             "run_id": writer.run_id,
             "uid": writer.uid,
-            "root": os.path.abspath(writer.root.path),
+            "root": _root_of(writer.store),
             **self._state(writer.journal.next_seq - 1),
         }
 
@@ -109,3 +111,9 @@ class Conversation:
             self._writer.emit(Draft("run.stamped", {"stamp": stamp}, name=str(self._who["agent"])))
         except PlayheadError:
             return  # the run ended first, or the disk is full: the chain is whole without it
+
+
+def _root_of(store: Store) -> str:
+    """The directory into which a program puts blobs itself; "" where it sends all to the owner:
+    what opens a database stays with the owner."""
+    return os.path.abspath(store.root.path) if isinstance(store, DirStore) else ""

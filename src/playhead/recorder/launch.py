@@ -22,8 +22,9 @@ from playhead.core.model import JSON
 from playhead.errors import NotFound, Unreadable, UsageError
 from playhead.recorder.server import EventServer
 from playhead.recorder.writer import RunWriter, WriterOptions
-from playhead.store.journal import Durability
-from playhead.store.root import Root
+from playhead.store.dirstore import DirStore
+from playhead.store.stores import Durability, Store
+from playhead.store.urls import Where
 
 SOCKET = "PLAYHEAD_SOCKET"
 """Tells a program where its recorder listens; set for the program only."""
@@ -43,7 +44,7 @@ class LaunchResult:
 
 
 def launch(
-    root: Root,
+    root: Where,
     argv: Sequence[str],
     *,
     agent: str | None = None,
@@ -76,7 +77,7 @@ def launch(
     )
     try:
         with EventServer(writer) as server:
-            told = {SOCKET: server.path, "PLAYHEAD_ROOT": os.path.abspath(root.path)}
+            told = {SOCKET: server.path, **_root_for(root, writer.store)}
             code, stopped = _run(program, argv, told)
         status = _status(code, stopped)
         ended: dict[str, JSON] = {"status": status, "exit_code": _exit_code(code)}
@@ -88,7 +89,7 @@ def launch(
         writer.emit(Draft("run.ended", refused))
         raise
     finally:
-        writer.journal.close()
+        writer.release()
     return LaunchResult(
         exit_code=_exit_code(code),
         run_id=writer.run_id,
@@ -97,6 +98,16 @@ def launch(
         events_from_program=server.events,
         status=status,
     )
+
+
+def _root_for(root: Where, store: Store) -> dict[str, str]:
+    """Where the program's other recordings go: to the same place, told so that it holds in
+    another directory. A URL with a password is handed on as it was given."""
+    if isinstance(store, DirStore):
+        return {"PLAYHEAD_ROOT": os.path.abspath(store.root.path)}
+    if store.url.startswith("sqlite:"):
+        return {"PLAYHEAD_ROOT": store.url}
+    return {"PLAYHEAD_ROOT": root} if isinstance(root, str) else {}
 
 
 def _program(argv: Sequence[str]) -> str:

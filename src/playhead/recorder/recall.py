@@ -6,49 +6,43 @@ earlier messages could be edited to make the next request refer to other ones.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 
 from playhead.core.decode import to_step
 from playhead.core.events import decode_event
 from playhead.core.model import JSON
 from playhead.core.prompts import PromptIndex, answer_segments, parse_segments, rebuild
-from playhead.core.rows import Row, decode_row
+from playhead.core.rows import BadRow, Row, decode_row
 from playhead.errors import TooLarge, ValueRefused
-from playhead.formats.journal import SEGMENT
-from playhead.store.durable import open_regular
-from playhead.store.reader import blocks_of, split_lines
+from playhead.store.stores import Lines
 
 _LAST = 4
 """How many of the last requests are remembered: enough for a few interleaved conversations."""
 
 
-def recall(folder: Path, index: PromptIndex) -> None:
-    """Let ``index`` know the messages of the last requests and answers in ``folder``."""
-    fd = open_regular(folder / SEGMENT)
-    with open(fd, "rb", buffering=0) as handle:
-        rows = _Rows(handle.fileno())
-        for seq in rows.last:
-            try:
-                index.remember(seq, rebuild(seq, rows.segments))
-            except (ValueRefused, TooLarge):
-                continue
-        answer = rows.last_answer
-        if answer is not None:
-            index.remember(answer, rebuild(answer, rows.segments))
+def recall(lines: Lines, index: PromptIndex) -> None:
+    """Let ``index`` know the messages of the last requests and answers among ``lines``."""
+    rows = _Rows(lines)
+    for seq in rows.last:
+        try:
+            index.remember(seq, rebuild(seq, rows.segments))
+        except (ValueRefused, TooLarge):
+            continue
+    answer = rows.last_answer
+    if answer is not None:
+        index.remember(answer, rebuild(answer, rows.segments))
 
 
 class _Rows:
-    """Where the model rows of a journal lie; each is read again only when it is needed."""
+    """Which rows of a chain are of a model; each is read again only when it is needed."""
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._at: dict[int, tuple[int, int]] = {}
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._at: dict[int, int] = {}
         self.last: deque[int] = deque(maxlen=_LAST)
         self.last_answer: int | None = None
-        for _, offset, line in split_lines(blocks_of(fd)):
+        for number, (_, _, line) in enumerate(lines.walk(0, None)):
             if not isinstance(line, bytes) or b'"event":"model.re' not in line:
                 continue
             row = decode_row(line)
@@ -61,13 +55,13 @@ class _Rows:
                 self.last_answer = event.seq
             else:
                 continue
-            self._at[event.seq] = (offset, len(line))
+            self._at[event.seq] = number
 
     def _row(self, seq: int) -> Row | None:
         if seq not in self._at:
             return None
-        offset, length = self._at[seq]
-        row = decode_row(os.pread(self._fd, length, offset))
+        line = self._lines.get(self._at[seq])[2]
+        row = line if isinstance(line, BadRow) else decode_row(line)
         return row if isinstance(row, Row) else None
 
     def segments(self, seq: int) -> Sequence[JSON]:

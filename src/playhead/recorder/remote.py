@@ -13,12 +13,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from playhead.core.events import Draft
 from playhead.core.model import JSON
 from playhead.core.redact import Policy
 from playhead.errors import (
+    EventConflict,
     JournalClosed,
     JournalError,
     PlayheadError,
@@ -32,7 +32,8 @@ from playhead.recorder.wire import VERSION, Frames, decode_frame, draft_to_json,
 from playhead.store.root import Root
 
 _ANSWERS: Mapping[str, type[PlayheadError]] = {
-    kind.code: kind for kind in (JournalClosed, TooLarge, UsageError, ValueRefused, WriteFailed)
+    kind.code: kind
+    for kind in (EventConflict, JournalClosed, TooLarge, UsageError, ValueRefused, WriteFailed)
 }
 _GONE = "Keep 'playhead run' alive as long as the program, or record with on_error='warn'"
 
@@ -140,7 +141,8 @@ class RemoteSink:
         self._link, self._frames = link, Frames(link)
         answer = self._ask({"op": "hello", "v": VERSION, "agent": self._agent, "pid": os.getpid()})
         self.run_id, self.uid = str(answer.get("run_id")), str(answer.get("uid"))
-        self._prepare.put = Root(Path(str(answer.get("root")))).cas.put
+        root = answer.get("root")  # none where the owner keeps blobs in a database
+        self._prepare.put = Root(root).cas.put if isinstance(root, str) and root else None
         self._stamp({"argv0": (sys.argv or [""])[0]})
 
     def _stamp(self, more: dict[str, JSON]) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from playhead.core.chain import event_id
 from playhead.core.events import TYPES, Draft
 from playhead.core.values import Frozen, Normaliser, exception_value
-from playhead.errors import JournalClosed, PlayheadError, RecordError, UsageError
+from playhead.errors import EventConflict, JournalClosed, PlayheadError, RecordError, UsageError
 from playhead.recorder.calls import Effects
 from playhead.recorder.context import OPEN, SCOPE, Scope, leave, scope_for
 from playhead.recorder.sink import LATE, Sink
@@ -266,8 +266,8 @@ class Recording:
         try:
             return act()
         except (PlayheadError, OSError) as error:
-            if isinstance(error, UsageError):
-                raise
+            if isinstance(error, UsageError | EventConflict):
+                raise  # the caller's own words, not a fault of the recording
             if self._ended and not closing and isinstance(error, JournalClosed):
                 return instead  # the run ended in another thread while this call went on
             if self._on_error == "raise":

@@ -11,17 +11,17 @@ from playhead.core.redact import Policy
 from playhead.errors import UsageError
 from playhead.recorder.session import OnError, Recording
 from playhead.recorder.sink import Sink
-from playhead.store.journal import Durability
-from playhead.store.root import Root
+from playhead.store.stores import Durability
 
 if TYPE_CHECKING:
     from playhead.recorder.writer import Prompts
+    from playhead.store.urls import Where
 
 
 def record(
     agent: str,
     *,
-    root: Root | str | os.PathLike[str] | None = None,
+    root: Where = None,
     run_id: str | None = None,
     chat_id: str | None = None,
     tenant_id: str = "local",
@@ -36,7 +36,8 @@ def record(
 
     Args:
         agent: who runs; part of the run id when none is given.
-        root: the root directory or `Root` (default ``PLAYHEAD_ROOT`` or ``.sdd``).
+        root: the root directory, the URL of a store (``sqlite:///runs.db``,
+            ``postgresql://...``), a `Root` or a `Store` (default ``PLAYHEAD_ROOT`` or ``.sdd``).
         run_id: the chain to write; one that exists is continued.
         chat_id: the conversation; a chat continued later appends to the same chain.
         tenant_id: whose run it is.
@@ -62,9 +63,8 @@ def record(
             return RemoteSink.connect(socket, agent, stamp_cache_keys=stamp_cache_keys)
         from playhead.recorder.writer import RunWriter, WriterOptions
 
-        home = root if isinstance(root, Root) else Root(root)
         return RunWriter.create(
-            home,
+            root,
             agent=agent,
             run_id=run_id,
             chat_id=chat_id,

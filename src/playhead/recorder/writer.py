@@ -6,34 +6,30 @@ normalises and redacts values, encodes prompts as deltas, commits to fields, and
 
 from __future__ import annotations
 
-import platform
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from playhead.core.canonical import encode_step
-from playhead.core.chain import event_id
-from playhead.core.commit import step_commitment
-from playhead.core.events import Draft, encode_event
-from playhead.core.model import JSON, Step
+from playhead.core.events import Draft
+from playhead.core.model import JSON
 from playhead.core.prompts import PromptIndex, full_prompt
 from playhead.core.redact import Policy
 from playhead.errors import UsageError
-from playhead.formats.journal import check_run_id, input_hash_of
+from playhead.formats.journal import check_run_id
 from playhead.recorder.naming import new_run_id
 from playhead.recorder.prepare import Prepared, Preparer, plain_text
 from playhead.recorder.recall import recall
 from playhead.recorder.sink import LATE
-from playhead.store.anchor import Anchor
-from playhead.store.clock import Clock, format_us, now_us, parse_us
-from playhead.store.first import first_event
-from playhead.store.journal import Durability, Journal
-from playhead.store.root import Root
+from playhead.store.clock import Clock, now_us, parse_us
+from playhead.store.drafts import begin, repeated, started, write_draft
+from playhead.store.first import first_of
+from playhead.store.scope import check_tenant
+from playhead.store.stores import Durability, OpenChain, Store
+from playhead.store.urls import Where, open_store
 
 Prompts = Literal["delta", "full"]
-
-
 _Event = tuple[Draft, dict[str, JSON], list[Prepared] | None, tuple[str, ...], str | None]
 
 
@@ -54,16 +50,17 @@ class RunWriter:
     follows_fork = False
 
     def __init__(
-        self, root: Root, journal: Journal, uid: str, secret: bytes, options: WriterOptions
+        self, store: Store, journal: OpenChain, tenant_id: str, options: WriterOptions
     ) -> None:
-        self.root = root
+        self.store = store
         self.journal = journal
-        self.run_id = journal.folder.name
-        self.uid = uid
-        self._secret = secret
+        self._own_store = False
+        self.blobs = store.blobs(tenant_id)
+        self.run_id = journal.run_id
+        self.uid = ""
         self._options = options
         self._prepare = Preparer(
-            options.policy or Policy(), root.cas.put, stamp_keys=options.stamp_cache_keys
+            options.policy or Policy(), self.blobs.put, stamp_keys=options.stamp_cache_keys
         )
         self._index = PromptIndex()
         self._repeated: dict[str, int] = {}
@@ -73,7 +70,7 @@ class RunWriter:
     @classmethod
     def create(
         cls,
-        root: Root,
+        root: Where,
         *,
         agent: str,
         run_id: str | None = None,
@@ -86,80 +83,74 @@ class RunWriter:
     ) -> RunWriter:
         """Start a run, or go on with the chain that ``run_id`` (or ``chat_id``) already has.
 
-        A chat is one chain (resolution 1): its directory is the run id, which defaults to a
-        fresh one. ``at`` overrides the time of the first row, ``fresh`` refuses to go on with
-        a chain that another writer made first (importers).
+        A chat is one chain (resolution 1): its run id is a fresh one by default. ``root`` is a
+        directory, the URL of a store, or a store. ``at`` overrides the time of the first row,
+        ``fresh`` refuses to go on with a chain that another writer made first (importers).
 
         Raises:
             InvalidId, UsageError: a bad id, or the chain belongs to another tenant or chat.
-            JournalLocked, JournalBroken, WriteFailed: see `Journal.open`.
+            JournalLocked, JournalBroken, WriteFailed, StoreError: see `Store.open_chain`.
         """
         options = options or WriterOptions()
-        if not tenant_id.strip():
-            raise UsageError("tenant_id is blank", remedy="Name the tenant the run belongs to")
-        name = check_run_id(run_id or chat_id or new_run_id(agent))
-        folder = root.journal_dir(name)
-        anchor = Anchor(folder)
-        journal = Journal.open(folder, durability=options.durability, anchor=anchor)
+        check_tenant(tenant_id)
+        if run_id is None and chat_id is None:
+            run_id = new_run_id(agent)
+        store = open_store(root)
+        journal: OpenChain | None = None
         try:
-            new = journal.next_seq == 0
-            if fresh and not new:
-                raise UsageError(f"the run {name} is there", remedy="Use another run id")
-            uid = secrets.token_hex(16) if new else (anchor.uid or "")
-            secret = anchor.ring.run_secret(uid, create=True) if uid else None
-            writer = cls(root, journal, uid, secret or b"", options)
-            if new:
-                anchor.start_commitments()
-                writer._start(agent, tenant_id, chat_id or name, meta or {}, at)
-            else:
+            known = store.run_named(tenant_id, check_run_id(run_id)) if run_id else None
+            chat = chat_id or (known.chat_id if known is not None else run_id or "")
+            level = options.durability
+            journal = store.open_chain(tenant_id, chat, run_id=run_id, durability=level)
+            writer = cls(store, journal, tenant_id, options)
+            writer._own_store = store is not root
+            with journal.exclusive():
+                new = journal.next_seq == 0
+                if fresh and not new:
+                    what = f"the run {journal.run_id} is there"
+                    raise UsageError(what, remedy="Use another run id")
+                if new:
+                    writer._start(agent, tenant_id, chat, meta or {}, at)
+            if not new:
                 writer._go_on(agent, tenant_id, chat_id)
             return writer
         except BaseException:
-            journal.close()
+            if journal is not None:
+                journal.close()
+            if store is not root:
+                store.close()
             raise
 
     def _start(
         self, agent: str, tenant: str, chat: str, meta: Mapping[str, JSON], at: str | None
     ) -> None:
-        from playhead import __version__
-
-        payload: dict[str, JSON] = {
-            "uid": self.uid,
-            "agent": agent,
-            "versions": {
-                "playhead": __version__,
-                "python": platform.python_version(),
-                "system": f"{platform.system()} {platform.machine()}",
-            },
-            **meta,
-        }
+        more = dict(meta)
         if self._options.policy is not None and self._options.policy.content:
-            payload["redacted"] = self._options.policy.name
-        self.journal.anchor.uid = self.uid
-        self.emit(
-            Draft(
-                "run.started",
-                payload,
-                name=agent,
-                tenant_id=tenant,
-                chat_id=chat,
-                run_id=self.run_id,
-            ),
-            at=at,
+            more["redacted"] = self._options.policy.name
+        self.uid = secrets.token_hex(16)
+        begin(self.journal, self.uid)
+        run_id = self.run_id
+        first = started(
+            agent, uid=self.uid, tenant_id=tenant, chat_id=chat, run_id=run_id, more=more
         )
+        self.emit(first, at=at)
 
     def _go_on(self, agent: str, tenant: str, chat: str | None) -> None:
-        first = first_event(self.journal.folder)
+        ref = self.store.run_named(tenant, self.run_id)
+        lines = None if ref is None else self.store.lines(ref)
+        first = None if lines is None else first_of(lines.walk(0, 1))
         owner = None if first is None else first.ids.get("tenant_id")
-        if first is None or first.type != "run.started" or owner != tenant:
+        if lines is None or first is None or first.type != "run.started" or owner != tenant:
             raise UsageError(
                 f"the chain {self.run_id} is not one of this tenant's runs",
                 remedy="Record under another run id",
             )
         if chat is not None and first.ids.get("chat_id") != chat:
             raise UsageError(f"the chain {self.run_id} holds another chat")
+        self.uid = self.journal.anchor.uid or ""
         if self._options.prompts == "delta":
-            recall(self.journal.folder, self._index)
+            recall(lines, self._index)
+        lines.close()
         self.emit(Draft("run.stamped", {"stamp": {"continued_by": agent}}, name=agent))
 
     @property
@@ -189,7 +180,9 @@ class RunWriter:
         are: a `Normaliser` made them already (in a child of ``playhead run``).
 
         Raises:
-            WriteFailed, JournalClosed: the event is not in the chain.
+            WriteFailed, StoreError, JournalClosed: the event is not in the chain.
+            EventConflict: its id is taken by another event. The same event under its id is a
+                no-op: the seq is that of the row that is there.
         """
         payload, blobs, said = self._prepare.event(draft, messages, normal=normalised)
         with self.journal.lock:
@@ -213,58 +206,38 @@ class RunWriter:
         blobs: tuple[str, ...],
         at: str | None,
     ) -> int:
+        """One event, in one transaction. What was remembered for later rows goes with it."""
+        try:
+            with self.journal.exclusive():
+                return self._place(draft, payload, said, blobs, at)
+        except BaseException:
+            self._index = PromptIndex()
+            self._repeated.clear()
+            raise
+
+    def _place(
+        self,
+        draft: Draft,
+        payload: dict[str, JSON],
+        said: list[Prepared] | None,
+        blobs: tuple[str, ...],
+        at: str | None,
+    ) -> int:
         seq = self.journal.next_seq
         us = self._options.clock() if at is None else parse_us(at)
+        if "tools" in payload:
+            payload = {**payload, "tools": self._once(seq, payload["tools"])}
+        if draft.id:
+            found = repeated(self.journal, _placed(draft, payload, draft.prompt))
+            if found is not None:
+                return found[0]
         prompt = draft.prompt
         if said is not None:
             prompt, more = self._prompt(seq, said)
             blobs += more
-        if "tools" in payload:
-            payload = {**payload, "tools": self._once(seq, payload["tools"])}
-        placed = Draft(
-            draft.type,
-            payload,
-            plain_text(draft.name),
-            plain_text(draft.model),
-            prompt,
-            plain_text(draft.id),
-            plain_text(draft.turn_id),
-            plain_text(draft.subagent_run_id),
-            plain_text(draft.causation_id),
-            draft.tenant_id,
-            draft.chat_id,
-            draft.run_id,
-        )
-        fields = encode_event(placed, seq=seq, at=format_us(us), event_id=event_id(self.uid, seq))
-        envelope = fields["tool_call"]
-        assert isinstance(envelope, dict)
-        step = Step(
-            seq=seq,
-            prev_hash="",
-            input_hash="",
-            step_hash="",
-            model=fields["model"],
-            prompt=fields["prompt"],
-            tool_call=envelope,
-            tool_result=fields["tool_result"],
-        )
-        commitment = (
-            step_commitment(self._secret, step, envelope)
-            if self.journal.anchor.commits and self._secret
-            else None
-        )
-        self.journal.append_normal(
-            input_hash=input_hash_of(prompt, envelope["payload"]),
-            model=placed.model,
-            prompt=prompt,
-            tool_call=envelope,
-            tool_result=fields["tool_result"],
-            blob_refs=tuple(dict.fromkeys((*blobs, *draft.blobs))),
-            ts=us / 1_000_000,
-            commitment=commitment,
-        )
+        step = write_draft(self.journal, _placed(draft, payload, prompt), us=us, blobs=blobs)
         if draft.type == "model.responded" and self._options.prompts == "delta":
-            self._index.answered(seq, fields["tool_result"])
+            self._index.answered(seq, step.tool_result)
         return seq
 
     def _prompt(self, seq: int, said: list[Prepared]) -> tuple[str, tuple[str, ...]]:
@@ -295,5 +268,32 @@ class RunWriter:
         try:
             self.emit(Draft("run.ended", payload), at=at)
         finally:
-            self.journal.close()
+            self.release()
         return self.journal.head
+
+    def release(self) -> None:
+        """Close the chain as it is, without an end. Idempotent."""
+        try:
+            self.journal.close()
+        finally:
+            if self._own_store:
+                self.store.close()
+
+
+def _placed(draft: Draft, payload: dict[str, JSON], prompt: str | None) -> Draft:
+    """``draft`` as it is written: its names are texts that a row can hold."""
+    return Draft(
+        draft.type,
+        payload,
+        plain_text(draft.name),
+        plain_text(draft.model),
+        prompt,
+        plain_text(draft.id),
+        plain_text(draft.turn_id),
+        plain_text(draft.subagent_run_id),
+        plain_text(draft.causation_id),
+        draft.tenant_id,
+        draft.chat_id,
+        draft.run_id,
+        draft.blobs,
+    )
