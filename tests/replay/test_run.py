@@ -16,12 +16,11 @@ from playhead.core import prompts
 from playhead.core.canonical import encode_step
 from playhead.core.events import Draft
 from playhead.core.fold import fold
-from playhead.core.kept import EVERY
 from playhead.core.projections import ToolCalls, Turns, Usage
 from playhead.errors import BlobError, NotFound, PlayheadError, TooLarge, ValueRefused
 from playhead.formats.journal import SEGMENT
 from playhead.recorder.writer import RunWriter
-from playhead.replay import run as replay_run
+from playhead.replay import segments as replay_segments
 from playhead.replay.run import Run
 from playhead.replay.view import detail, is_error, line_of
 from playhead.store.cas import Cas
@@ -35,6 +34,8 @@ KINDS = st.sampled_from(
 )
 IDS = st.sampled_from("abc")
 PLAIN = st.none() | st.integers(-9, 9) | st.text("xyz", max_size=3)
+
+EVERY = 256  # steps between two states that a handle keeps
 
 
 @st.composite
@@ -209,7 +210,9 @@ def test_a_prompt_that_doubles_itself_is_refused_and_shown_as_text(
 def test_a_prompt_that_looks_at_one_long_row_for_ever_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay_run, "_MAX_SEGMENTS", 100_000)  # the real bound is eighty times it
+    monkeypatch.setattr(
+        replay_segments, "_MAX_SEGMENTS", 100_000
+    )  # the real bound is eighty times it
     wide, picks = json.dumps(["m"] * 1000), json.dumps([[0, 999, 1000]] * 1000)
     log = [Draft("model.requested", {"call_id": "c"}, prompt=p) for p in (wide, picks)]
     with Run.open(write_events(tmp_path / "run", log)) as run:

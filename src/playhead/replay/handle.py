@@ -16,7 +16,7 @@ from playhead.core.fold import Folded
 from playhead.core.logrow import LogRow
 from playhead.core.model import JSON, Report
 from playhead.core.state import State
-from playhead.core.wire import state_digest
+from playhead.core.wire import StateBytes, state_digest
 from playhead.errors import ReplayClosedError, ReplayTurnNotFoundError
 from playhead.replay.ahead import Ahead
 from playhead.replay.arguments import require_id, require_number
@@ -59,6 +59,7 @@ class ReplayHandle:
         self._closed = False
         self._keeps = window.snapshots != "off"
         self._kept = KeptSpots()
+        self._bytes = StateBytes()
         self._lookups = Lookups(backend, window)
 
     # -- where it stands
@@ -86,7 +87,7 @@ class ReplayHandle:
 
     def state_digest(self) -> str:
         """SHA-256 over the canonical bytes of core state and projections, as hex."""
-        return state_digest(self._spot.folded)
+        return self._bytes.digest(self._spot.folded)
 
     @property
     def row_hash(self) -> str:
