@@ -137,14 +137,16 @@ class PostgresDatabase:
         if not rows:
             return
         connection = held[2]
+        moved = (tip.size, tip.step_hash, tip.length, written, tenant_id, chat_id, rows[0].seq)
         with in_our_words(self._target):
             if len(rows) >= COPY_FROM and self._copies(connection):
                 self._copy(connection, tenant_id, chat_id, rows)
-            else:
+                done = connection.execute(self._sql.move, moved)
+            else:  # one way to the server and back for all of it
                 values = [(tenant_id, chat_id, *_columns(row)) for row in rows]
-                connection.cursor().executemany(self._sql.insert, values)
-            moved = (tip.size, tip.step_hash, tip.length, written, tenant_id, chat_id, rows[0].seq)
-            done = connection.execute(self._sql.move, moved)
+                with connection.pipeline():
+                    connection.cursor().executemany(self._sql.insert, values)
+                    done = connection.execute(self._sql.move, moved)
         if done.rowcount != 1 or tip.size != rows[0].seq + len(rows):
             raise said(self._target, "the rows do not follow the end of the chat", "Read it again")
 
