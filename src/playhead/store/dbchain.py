@@ -63,32 +63,54 @@ class DbChain:
         self._pid = os.getpid()
         self._closed = False
         self._pending: _Pending | None = None
-        self._recover(database.chat(ref.tenant_id, ref.chat_id))
+        self._writing = threading.Lock()  # held during a transaction, whatever interrupts it
+        self._committed = (0, GENESIS)
+        self._unsure = False
+        self._recover()
 
-    def _recover(self, record: ChatRecord | None) -> None:
+    def _recover(self) -> None:
         """Verify what is there, as an opening journal does (`playhead.store.recovery`)."""
+        record = self._database.chat(self._ref.tenant_id, self._ref.chat_id)
         tip = Tip() if record is None else record.tip
         if not tip.size and not any(trusted_heads(self.anchor)):
             return
-        state = recover_source(DbSource(self._database, self._ref, tip), self.anchor)
-        if (state.size, state.head, self.anchor.bytes) != tip or state.end < state.length:
+        source = DbSource(self._database, self._ref, tip)
+        state = recover_source(source, self.anchor)
+        if (state.size, state.head, source.read) != tip or state.end < state.length:
             raise self._broken("the rows do not end as the table of chats says")
         self._advance(Standing(state.size, state.head))
 
     def _broken(self, what: str) -> JournalBroken:
-        return JournalBroken(
-            what,
-            place=Place(self._ref.where),
-            remedy="Restore the database from a backup; 'playhead verify' shows what is left",
-        )
+        remedy = "Restore the database from a backup; 'playhead verify' shows what is left"
+        return JournalBroken(what, place=Place(self._ref.where), remedy=remedy)
 
     @property
     def lock(self) -> threading.RLock:
         return self._lock
 
     def _advance(self, standing: Standing) -> None:
-        self.next_seq, self.head = standing.size, standing.head
+        self._committed = (standing.size, standing.head)
+        self._show_committed()
+
+    def _show_committed(self) -> None:
+        self.next_seq, self.head = self._committed
         self.durable_upto = self.next_seq
+
+    @contextmanager
+    def _moving(self) -> Iterator[None]:
+        """While the anchor moves. Half a move cannot be taken back: after an interrupt the next
+        transaction starts from what is there, verified anew."""
+        self._unsure = True
+        yield
+        self._unsure = False
+
+    def _sure(self) -> None:
+        if self._unsure:
+            self.anchor = Anchor(self.anchor.files, self.anchor.ring)
+            self._signer = Signer(self.anchor)
+            self._committed = (0, GENESIS)
+            self._recover()
+            self._unsure = False
 
     # -- the transaction
 
@@ -101,34 +123,32 @@ class DbChain:
             JournalBroken: the chain there is not the one that was opened, or went backwards.
         """
         if os.getpid() != self._pid:
-            raise JournalError(
-                "this process inherited the chain by fork",
-                remedy="Record in the child under a run of its own",
-            )
+            remedy = "Record in the child under a run of its own"
+            raise JournalError("this process inherited the chain by fork", remedy=remedy)
         with self._lock:
             if self._closed:
                 raise JournalClosed("the chain is closed")
-            if self._pending is not None:
+            if self._writing.locked():  # the lock is held: it is this thread's own transaction
                 yield
                 return
-            ref, before = self._ref, (self.next_seq, self.head)
-            try:
-                with self._database.exclusive(
-                    ref.tenant_id, ref.chat_id, ref.run_id, create=True
-                ) as record:
-                    assert record is not None  # create was asked
-                    self._catch_up(record)
-                    before = (self.next_seq, self.head)
-                    standing = Standing(*before, self.anchor.uid, self.anchor.native)
-                    self._pending = pending = _Pending(standing, self.anchor.bytes)
-                    yield
-                self._take(pending)
-            except BaseException:
-                self.next_seq, self.head = before
-                self.durable_upto = self.next_seq
-                raise
-            finally:
-                self._pending = None
+            ref = self._ref
+            with self._writing:
+                self._sure()
+                self._show_committed()
+                try:
+                    with self._database.exclusive(
+                        ref.tenant_id, ref.chat_id, ref.run_id, create=True
+                    ) as record:
+                        assert record is not None  # create was asked
+                        self._catch_up(record)
+                        anchor = self.anchor
+                        standing = Standing(self.next_seq, self.head, anchor.uid, anchor.native)
+                        self._pending = pending = _Pending(standing, anchor.bytes)
+                        yield
+                    self._take(pending)
+                except BaseException:
+                    self._show_committed()
+                    raise
             self._signer.publish(self._signer.statement(self.next_seq, self.head))
 
     def _catch_up(self, record: ChatRecord) -> None:
@@ -144,21 +164,23 @@ class DbChain:
             for number, offset, line in lines:  # one by one: what is behind may be long
                 taken, at = adopt([(number, offset, line)], at, self._ref.where)
                 row = taken[0]
-                raw = row.line + b"\n"
-                self.anchor.add(raw, row.line, commitment_of(self.anchor, row.row))
-                self.anchor.uid, self.anchor.native = at.uid, at.native
-                self._advance(at)
+                with self._moving():
+                    raw = row.line + b"\n"
+                    self.anchor.add(raw, row.line, commitment_of(self.anchor, row.row))
+                    self.anchor.uid, self.anchor.native = at.uid, at.native
+                    self._advance(at)
         if (self.next_seq, self.head, self.anchor.bytes) != tip:
             raise self._broken("its head is not the one that was there")
 
     def _take(self, pending: _Pending) -> None:
         """The anchor follows what is committed now."""
-        for line, row, given in pending.rows:
-            commitment = given if row is None else commitment_of(self.anchor, row)
-            self.anchor.add(line + b"\n", line, commitment)
-        self.anchor.uid = pending.standing.uid or self.anchor.uid
-        self.anchor.native = pending.standing.native
-        self.durable_upto = self.next_seq
+        with self._moving():
+            for line, row, given in pending.rows:
+                commitment = given if row is None else commitment_of(self.anchor, row)
+                self.anchor.add(line + b"\n", line, commitment)
+            self.anchor.uid = pending.standing.uid or self.anchor.uid
+            self.anchor.native = pending.standing.native
+            self._advance(pending.standing)
 
     def _insert(self, rows: Sequence[NewRow], standing: Standing) -> None:
         pending = self._pending
@@ -259,7 +281,7 @@ class DbChain:
         with self._lock:
             if self._closed:
                 raise JournalClosed("the chain is closed")
-            if self._pending is None:
+            if not self._writing.locked():
                 self._signer.publish(self._signer.statement(self.next_seq, self.head))
             return self.durable_upto
 

@@ -93,6 +93,8 @@ class DbSource:
         self.odd = False
         self._lines = DbLines(database, ref, tip.size)
         self._length = tip.length
+        self.read = tip.length
+        """Where the rows ended that `lines` gave last; the length is the table's word."""
 
     def length(self) -> int:
         return self._length
@@ -119,6 +121,7 @@ class DbSource:
                 return
             yield number, at, line
             at += 1 if isinstance(line, BadRow) else len(line) + 1
+        self.read = at
 
 
 class DbBlobs:

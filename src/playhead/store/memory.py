@@ -40,12 +40,13 @@ class MemoryDatabase:
     def __init__(self) -> None:
         self.url = "memory://"
         self._lock = threading.RLock()
+        self._writing = threading.Lock()  # held during a transaction, whatever interrupts it
         self._chats: dict[_Key, _Chat] = {}
         self._blobs: dict[_Key, bytes] = {}
         self._staged: _Staged | None = None
 
     def _at(self, key: _Key) -> tuple[_Chat | None, _Staged | None]:
-        staged = self._staged
+        staged = self._staged if self._writing.locked() else None
         if staged is not None and staged.key == key:
             return staged.chat, staged
         return self._chats.get(key), None
@@ -65,11 +66,12 @@ class MemoryDatabase:
         while number < stop:
             with self._lock:
                 found, staged = self._at((tenant_id, chat_id))
+                size = 0 if found is None else found.record.tip.size
                 lines = [] if found is None else found.lines
-                some = lines[number : min(stop, number + _ROWS)]
+                old = size - (0 if staged is None else len(staged.lines))
+                some = lines[number : min(stop, number + _ROWS, old)]
                 if not some and staged is not None:
-                    first = number - len(lines)
-                    some = staged.lines[first : first + min(stop - number, _ROWS)]
+                    some = staged.lines[number - old : min(stop, number + _ROWS) - old]
             if not some:
                 return
             number += len(some)
@@ -80,10 +82,12 @@ class MemoryDatabase:
             found, staged = self._at((tenant_id, chat_id))
             if found is None:
                 return None
-            if event_id in found.events:
-                return found.lines[found.events[event_id]]
+            old = found.record.tip.size - (0 if staged is None else len(staged.lines))
+            seq = found.events.get(event_id, old)
+            if seq < old:
+                return found.lines[seq]
             if staged is not None and event_id in staged.events:
-                return staged.lines[staged.events[event_id] - len(found.lines)]
+                return staged.lines[staged.events[event_id] - old]
             return None
 
     @contextmanager
@@ -92,25 +96,26 @@ class MemoryDatabase:
     ) -> Iterator[ChatRecord | None]:
         key = (tenant_id, chat_id)
         with self._lock:
-            if self._staged is not None:
+            if self._writing.locked():
                 raise StoreError("a transaction inside of a transaction", remedy="Finish the first")
-            chat = self._chats.get(key)
-            if chat is None and create:
-                now = time.time()
-                chat = _Chat(ChatRecord(chat_id, run_id, Tip(), now, now))
-            elif chat is not None:  # the record of a copy moves; the lists are added to at the end
-                chat = _Chat(chat.record, chat.lines, chat.events, chat.note)
-            self._staged = staged = _Staged(key, chat)
-            try:
+            with self._writing:
+                chat = self._chats.get(key)
+                if chat is None and create:
+                    now = time.time()
+                    chat = _Chat(ChatRecord(chat_id, run_id, Tip(), now, now))
+                elif chat is not None:  # a copy with a record of its own, over the same lists
+                    chat = _Chat(chat.record, chat.lines, chat.events, chat.note)
+                    del chat.lines[chat.record.tip.size :]  # of a commit that was interrupted
+                self._staged = staged = _Staged(key, chat)
                 yield None if chat is None else chat.record
                 if chat is not None:
+                    first = len(chat.lines)
                     chat.lines.extend(staged.lines)
                     for event_id, seq in staged.events.items():
-                        chat.events.setdefault(event_id, seq)
+                        if chat.events.get(event_id, first) >= first:
+                            chat.events[event_id] = seq
                     chat.note = staged.note or chat.note
-                    self._chats[key] = chat
-            finally:
-                self._staged = None
+                    self._chats[key] = chat  # this is the commit: the tip moves
 
     def insert(
         self, tenant_id: str, chat_id: str, rows: Sequence[NewRow], tip: Tip, written: float

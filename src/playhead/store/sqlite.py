@@ -40,7 +40,7 @@ class SqliteDatabase:
         self.url = f"sqlite:///{self.path}"
         self._pid = os.getpid()
         self._lock = threading.RLock()
-        self._inside = False
+        self._writing = threading.Lock()  # held during a transaction, whatever interrupts it
         self._closed = False
         self._db = connect(self.path, create=create)
 
@@ -57,6 +57,8 @@ class SqliteDatabase:
             if self._closed:
                 raise StoreError("the database is closed", remedy="Open the store again")
             try:
+                if self._db.in_transaction and not self._writing.locked():
+                    self._db.execute("ROLLBACK")  # an interrupt kept its owner from doing so
                 yield self._db
             except sqlite3.Error as error:
                 raise self._fault(error) from error
@@ -151,26 +153,24 @@ class SqliteDatabase:
 
     @contextmanager
     def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:
-        if self._inside:
+        if self._writing.locked():  # the guard is held: it is this thread's own
             raise StoreError("a transaction inside of a transaction", remedy="Finish the first one")
-        db.execute("BEGIN IMMEDIATE")
-        self._inside = True
-        try:
-            yield
-            db.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):  # a failed commit may have rolled back already
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-            raise
-        finally:
-            self._inside = False
+        with self._writing:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # a failed commit may have rolled back already
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
+                raise
 
     def insert(
         self, tenant_id: str, chat_id: str, rows: Sequence[NewRow], tip: Tip, written: float
     ) -> None:
         with self._guard() as db:
-            if not self._inside:
+            if not self._writing.locked():
                 raise StoreError("rows outside of a transaction", remedy="Use `exclusive`")
             db.executemany(
                 "INSERT INTO rows (tenant_id, chat_id, sequence_number, event_type, event_id,"
@@ -221,7 +221,7 @@ class SqliteDatabase:
     def _put(self, sql: str, values: tuple[object, ...]) -> None:
         """One statement in the transaction that is open, or in one of its own."""
         with self._guard() as db:
-            if self._inside:
+            if self._writing.locked():
                 db.execute(sql, values)
                 return
             with self._transaction(db):
