@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead.cli.reports import SHOWN
-from playhead.cli.shared import DONE, FAILED, common, epilog, progress, say, show_json, status_table
+from playhead.cli.shared import (
+    DONE,
+    FAILED,
+    common_store,
+    epilog,
+    progress,
+    say,
+    show_json,
+    status_table,
+)
 
 if TYPE_CHECKING:
     from playhead.convert.importer import Imported
-    from playhead.store.root import Root
+    from playhead.store.urls import Where
 
 STATUS = status_table(0, 2, 4, s1="a transcript of which nothing could be understood")
 
@@ -23,9 +32,9 @@ STATUS = status_table(0, 2, 4, s1="a transcript of which nothing could be unders
 @click.option("--agent", metavar="ID", help="A label for who ran.")
 @click.option("--run-id", metavar="ID", help="The run to make, for one session.")
 @click.option("--redact", is_flag=True, help="Remove secrets; gives up the byte-exact export.")
-@common
+@common_store
 def command(
-    root: Root,
+    root: Where,
     as_json: bool,
     files: tuple[str, ...],
     kind: str | None,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from playhead.cli.faults import show_error
-from playhead.cli.shared import common, epilog, status_table
+from playhead.cli.shared import common_store, epilog, status_table
 
 if TYPE_CHECKING:
     from playhead.errors import PlayheadError
     from playhead.recorder.launch import LaunchResult
-    from playhead.store.root import Root
+    from playhead.store.urls import Where
 
 OWN_FAULT: Final = 125
 CANNOT_EXECUTE: Final = 126
@@ -36,9 +36,9 @@ STATUS = status_table(
 @click.argument("argv", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--agent", metavar="ID", help="Who runs (default: the program's name).")
 @click.option("--run-id", metavar="ID", help="The run to make, or to go on with.")
-@common
+@common_store
 def command(
-    root: Root, as_json: bool, argv: tuple[str, ...], agent: str | None, run_id: str | None
+    root: Where, as_json: bool, argv: tuple[str, ...], agent: str | None, run_id: str | None
 ) -> int:
     """Record a program: what it does through the library goes onto one chain.
 

@@ -65,12 +65,38 @@ def common(function: Command) -> Command:
     return option(json_option(function))
 
 
-def _root(ctx: click.Context, param: click.Parameter, value: str | None) -> Root:
+def common_store(function: Command) -> Command:
+    """As `common`, for a command that writes into any store: ``root`` is a directory or a URL
+    (`playhead.store.urls.Where`)."""
+    option = click.option(
+        "--root",
+        metavar="DIR|URL",
+        default=None,
+        callback=_where,
+        help="Where the runs lie: a directory, sqlite:///FILE or postgresql://... (default: "
+        "PLAYHEAD_ROOT, else .sdd).",
+    )
+    return option(json_option(function))
+
+
+def _where(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        _root_word(value)
+    return value
+
+
+def _root_word(value: str) -> None:
     from playhead.errors import UsageError
+
+    if not value or "\0" in value:
+        raise UsageError("--root is no path", remedy="Name a directory")
+
+
+def _root(ctx: click.Context, param: click.Parameter, value: str | None) -> Root:
     from playhead.store.root import Root
 
-    if value == "" or (value is not None and "\0" in value):
-        raise UsageError("--root is no path", remedy="Name a directory")
+    if value is not None:
+        _root_word(value)
     return Root(value)
 
 

@@ -103,7 +103,7 @@ class _Twin:
     """An `Event` while it is being made: the same slots, not frozen yet. The constructor of a
     frozen class sets each field by a call, which takes longer than parsing the line."""
 
-    __slots__ = tuple(Event.__slots__)  # type: ignore[attr-defined]
+    __slots__ = tuple(Event.__slots__)
 
     def __init__(
         self,

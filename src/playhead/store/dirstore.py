@@ -157,11 +157,15 @@ class DirStore:
         self._places.move_to_end(ref.where)
         while len(self._places) > _REMEMBERED:
             self._places.popitem(last=False)
-        return open_lines(Path(ref.where).parent, torn=False, places=places)
+        return open_lines(self.folder(ref), torn=False, places=places)
+
+    def folder(self, ref: ChainRef) -> Path:
+        """The journal's directory."""
+        return Path(ref.where).parent
 
     def heads(self, ref: ChainRef) -> HeadFiles:
         """The signed heads of a chain."""
-        return HeadFiles(Path(ref.where).parent, self._ring().state)
+        return HeadFiles(self.folder(ref), self._ring().state)
 
     def blobs(self, tenant_id: str) -> Cas:
         """The root's blobs. A blob is found by its digest alone; tenants share the directory."""

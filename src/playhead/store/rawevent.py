@@ -22,7 +22,7 @@ def checked(event: Draft, tenant_id: str, chat_id: str) -> Draft:
         ValueRefused: with the JSON pointer of what is refused.
         UsageError: it names another tenant or chat than the one it is appended to.
     """
-    kind = event.type
+    kind: object = event.type  # the annotation of a draft binds nobody
     if not isinstance(kind, str) or not _named(kind):
         raise ValueRefused("/type: not noun.verb or vendor.name", remedy="Name it vendor.name")
     if not isinstance(event.payload, Mapping):

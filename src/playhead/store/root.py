@@ -22,10 +22,20 @@ DEFAULT = ".sdd"
 
 
 class Root:
-    """A root directory. Making one writes nothing; the first recording makes the folders."""
+    """A root directory. Making one writes nothing; the first recording makes the folders.
+
+    Raises:
+        UsageError: the URL of a store, which is no directory (`playhead.store.urls` opens it).
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        self.path = Path(path or os.environ.get("PLAYHEAD_ROOT") or DEFAULT)
+        word = path or os.environ.get("PLAYHEAD_ROOT") or DEFAULT
+        if "://" in os.fspath(word):
+            raise UsageError(
+                "a URL where a directory of journals is needed",
+                remedy="Name a directory (--root, PLAYHEAD_ROOT)",
+            )
+        self.path = Path(word)
 
     @property
     def journals(self) -> Path:

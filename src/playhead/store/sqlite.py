@@ -1,4 +1,4 @@
-"""Chains in one SQLite file (docs/reference/stores.md).
+"""Chains in one SQLite file.
 
 * A commit is durable: write-ahead log, ``synchronous=FULL``.
 * One connection, guarded by a lock; ``exclusive`` holds it and ``BEGIN IMMEDIATE`` holds the
