@@ -22,6 +22,8 @@ _MASK = _WIDTH - 1
 _MAX_FROZEN_DEPTH = 96
 _PLAIN = "Use None, bool, int, float, str, lists, and dicts with text for names"
 
+SCALARS = frozenset((str, int, float, bool, type(None)))
+"""Types of the values that nobody can change."""
 TOO_DEEP = "nested too deeply to be shown"
 """What `freeze` puts in place of a value below 96 levels."""
 
@@ -177,8 +179,8 @@ class Index:
         owners: dict[int, str] | None = None,
     ) -> None:
         self._size = size
-        self._places = places
-        self._owners = owners
+        self._places: dict[str, int] = {} if places is None else places
+        self._owners: dict[int, str] = {} if owners is None else owners
 
     @classmethod
     def of(cls, keys: Iterable[str]) -> Index:
@@ -190,10 +192,8 @@ class Index:
 
     def get(self, key: str) -> int | None:
         """The place of ``key``, or None."""
-        if self._places is None:
-            return None
         at = self._places.get(key)
-        return at if at is not None and at < self._size else None
+        return None if at is None or at >= self._size else at
 
     def key(self, place: int) -> str:
         """The text at ``place``.
@@ -201,14 +201,14 @@ class Index:
         Raises:
             IndexError: there is no such place.
         """
-        if self._owners is None or not 0 <= place < self._size:
+        if not 0 <= place < self._size:
             raise IndexError(place)
         return self._owners[place]
 
     def add(self, key: str) -> Index:
         """With ``key``, which must not be in it yet, at the next place."""
         size, places, owners = self._size, self._places, self._owners
-        if places is None or owners is None:  # the empty one is shared by all and stays empty
+        if not size:  # the empty one is everybody's and stays empty
             return Index(1, {key: 0}, {0: key})
         if owners.setdefault(size, key) != key:
             kept = [owners[place] for place in range(size)]
@@ -226,8 +226,7 @@ def freeze(value: JSON, depth: int = 0) -> JSON:
     What is nested deeper than any recorded value may be is `TOO_DEEP` in its place: a fixed
     rule, because how far Python recurses differs from place to place.
     """
-    kind = value.__class__
-    if kind is str or kind is int or value is None:
+    if value.__class__ in SCALARS:
         return value
     if isinstance(value, (dict, MappingProxyType)):
         if depth >= _MAX_FROZEN_DEPTH:
@@ -257,7 +256,7 @@ def plain(value: JSON, depth: int = 0) -> JSON:
             leaves. The message names the type and never the value.
     """
     kind = value.__class__
-    if value is None or kind in (str, int, float, bool):
+    if kind in SCALARS:
         return value
     if depth > _MAX_FROZEN_DEPTH:
         raise ValueRefused("it is nested too deeply", remedy=_PLAIN)

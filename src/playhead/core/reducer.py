@@ -72,10 +72,10 @@ def advance(state: State, event: Event) -> tuple[State, Said]:
         return State(interrupts, subagents, exports, cards, count + 1), NO_ID
     families = [interrupts, subagents, exports, cards]
     records = families[place]
-    old = records.get(record_id)
-    new, said = change(old, verb, record_id, event)
+    at = records.place(record_id)
+    new, said = change(None if at is None else records.items[at], verb, record_id, event)
     if new is not None:
-        families[place] = records.put(new)
+        families[place] = records.put_at(at, new)
     return _new_state(State, (*families, count + 1)), said
 
 

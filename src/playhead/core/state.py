@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from playhead.core.model import JSON
-from playhead.core.persistent import Index, Vector, freeze, thaw
+from playhead.core.persistent import SCALARS, Index, Vector, freeze, thaw
 from playhead.errors import ValueRefused
 
 CORE_KEYS = frozenset(("interrupts", "subagents", "exports", "user_cards", "event_count"))
@@ -61,10 +61,17 @@ class Records:
 
     def put(self, record: Record) -> Records:
         """With ``record`` in its own place, or at the end when its id is new."""
-        at = self._index.get(record.id)
-        if at is None:
+        return self.put_at(self._index.get(record.id), record)
+
+    def place(self, record_id: str) -> int | None:
+        """The place of the record with this id."""
+        return self._index.get(record_id)
+
+    def put_at(self, place: int | None, record: Record) -> Records:
+        """`put` for who knows the ``place`` of the record's id."""
+        if place is None:
             return Records(self._items.append(record), self._index.add(record.id))
-        return Records(self._items.replace(at, record), self._index)
+        return Records(self._items.replace(place, record), self._index)
 
     @property
     def items(self) -> Vector[Record]:
@@ -136,7 +143,13 @@ def record_wire(record: Record, id_name: str) -> dict[str, JSON]:
 
 def frozen(values: Mapping[str, JSON], without: str = "") -> Mapping[str, JSON]:
     """A record's value: each value frozen by itself, the key ``without`` left out."""
-    return MappingProxyType({k: freeze(item) for k, item in values.items() if k != without})
+    return MappingProxyType(
+        {
+            key: item if item.__class__ in SCALARS else freeze(item)
+            for key, item in values.items()
+            if key != without
+        }
+    )
 
 
 def load_state(dumped: JSON) -> State:

@@ -1,29 +1,34 @@
-"""The canonical bytes of a folded state, and their digest: what "byte for byte" compares.
+"""The canonical bytes of a folded state, and its digest: what "byte for byte" compares.
 
 ``{"core": <to_wire()>, "projections": {<key>: <view>}}`` in the ``step`` profile
 (docs/reference/state.md). Nothing in it depends on the order of a dict, on a set or on Python's
 hashes: what is no plain JSON value is refused.
 
-The digest is taken over the digests of the parts, so that a part that did not change costs
-nothing the second time. `StateBytes` remembers the parts of the last state it saw.
+The digest is a tree over the parts of that value, so that of two states that follow one another
+only the difference is hashed: a part that is the same object has the same digest, and of a list
+only the pieces that changed are looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from itertools import islice
 from typing import TypeVar
 
-from playhead.core.canonical import encode_step
 from playhead.core.encode import fast_bytes
 from playhead.core.fold import Folded
 from playhead.core.model import JSON
 from playhead.core.persistent import Vector, plain
 from playhead.core.projection import Listed, Projection
-from playhead.core.state import WIRE_NAMES, Records, record_wire
+from playhead.core.state import WIRE_NAMES, record_wire
 from playhead.errors import ValueRefused
 
-_TAG = b"playhead/state/v1\0"
+PIECE = 32
+"""Members of a list that are hashed together: the width of a `Vector`'s leaves."""
+
+_STATE = b"playhead/state/v1\0"
+_LIST = b"playhead/state-list/v1\0"
 
 T = TypeVar("T")
 
@@ -34,111 +39,106 @@ def canonical_state(folded: Folded) -> bytes:
     Raises:
         ValueRefused: a projection shows what is no plain JSON value; the message names it.
     """
-    return StateBytes().canonical(folded)
+    views: dict[str, JSON] = {}
+    for one, state in zip(folded.projections, folded.states, strict=True):
+        views[one.key] = _shown(one, state)
+    return fast_bytes({"core": folded.state.to_wire(), "projections": views})
 
 
 def state_digest(folded: Folded) -> str:
     """SHA-256 hex of the state; equal for two states exactly when their canonical bytes are.
 
     It is SHA-256 over ``playhead/state/v1``, a zero byte, and the canonical bytes of ``{"core":
-    {<part>: <digest>, ..., "eventCount": n}, "projections": {<key>: <digest>}}``, where a digest
-    is the SHA-256 hex of the canonical bytes of that part.
+    {<part>: <digest>, ..., "eventCount": n}, "projections": {<key>: <digest>}}``. The digest of
+    a list is SHA-256 over ``playhead/state-list/v1``, a zero byte, and the 32-byte digests of
+    its pieces of 32 members; of a piece and of everything else it is that of the canonical bytes.
 
     Raises:
         ValueRefused: as `canonical_state`.
     """
-    return StateBytes().digest(folded)
+    return StateDigests().digest(folded)
+
+
+class StateDigests:
+    """`state_digest` of one state after another, at the cost of what changed between them.
+
+    It remembers the digests of the last state, and is not thread-safe: one for each walk.
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[str, _Part] = {}
+
+    def digest(self, folded: Folded) -> str:
+        """See `state_digest`."""
+        core: dict[str, JSON] = {"eventCount": folded.state.event_count}
+        for (name, id_name), records in zip(WIRE_NAMES, folded.state[:4], strict=True):
+            part = self._parts.get(name)
+            if part is None or part.of is not records:
+                part = _list(records, records.items, _record(id_name), None, part)
+                self._parts[name] = part
+            core[name] = part.digest
+        views: dict[str, JSON] = {}
+        for one, state in zip(folded.projections, folded.states, strict=True):
+            name = f"projections/{one.key}"
+            part = self._parts.get(name)
+            if part is None or not part.holds(one, state):
+                part = _view(one, state, part)
+                self._parts[name] = part
+            views[one.key] = part.digest
+        said = fast_bytes({"core": core, "projections": views})
+        return sha256(_STATE + said).hexdigest()
 
 
 class _Part:
-    """One part of the last state: what it was made of, its bytes, its digest once asked for."""
+    """One part of the last state: what it was made of, its digest and those of its pieces."""
 
-    __slots__ = ("_digest", "data", "leaves", "of", "token")
+    __slots__ = ("by", "digest", "of", "pieces", "token")
 
     def __init__(
         self,
         of: object,
-        data: bytes,
-        leaves: dict[int, tuple[object, bytes]] | None = None,
+        digest: str,
+        pieces: dict[int, tuple[object, bytes]] | None = None,
         token: object = None,
     ) -> None:
         self.of = of
-        self.data = data
-        self.leaves = {} if leaves is None else leaves
+        self.by: Projection | None = None
+        self.digest = digest
+        self.pieces = {} if pieces is None else pieces
         self.token = token
-        self._digest = ""
 
-    @property
-    def digest(self) -> str:
-        if not self._digest:
-            self._digest = sha256(self.data).hexdigest()
-        return self._digest
+    def holds(self, one: Projection, state: object) -> bool:
+        """True when this is ``state`` and ``one`` cannot have changed it in place since."""
+        fixed = isinstance(state, (tuple, str, int, float, type(None)))
+        return self.of is state and self.by is one and fixed
 
 
-class StateBytes:
-    """Canonical bytes and digests of one state after another.
-
-    Parts that are the same objects as in the state before are not encoded again, and of a list
-    only the pieces that changed are. It holds the bytes of one state, and is not thread-safe:
-    one for each walk.
-    """
-
-    def __init__(self) -> None:
-        self._core: dict[str, _Part] = {}
-        self._views: dict[tuple[str, int], _Part] = {}
-
-    def canonical(self, folded: Folded) -> bytes:
-        """See `canonical_state`."""
-        core = {name: part.data for name, part in self._core_parts(folded)}
-        core["eventCount"] = b"%d" % folded.state.event_count
-        views = {name: part.data for name, part in self._view_parts(folded)}
-        return _object({"core": _object(core), "projections": _object(views)})
-
-    def digest(self, folded: Folded) -> str:
-        """See `state_digest`."""
-        core: dict[str, JSON] = {name: part.digest for name, part in self._core_parts(folded)}
-        core["eventCount"] = folded.state.event_count
-        views = {name: part.digest for name, part in self._view_parts(folded)}
-        return sha256(_TAG + fast_bytes({"core": core, "projections": views})).hexdigest()
-
-    def _core_parts(self, folded: Folded) -> Iterator[tuple[str, _Part]]:
-        for (name, id_name), records in zip(WIRE_NAMES, folded.state[:4], strict=True):
-            part = self._core.get(name)
-            if part is None or part.of is not records:
-                part = _records(records, id_name, part)
-                self._core[name] = part
-            yield name, part
-
-    def _view_parts(self, folded: Folded) -> Iterator[tuple[str, _Part]]:
-        for one, state in zip(folded.projections, folded.states, strict=True):
-            name = (one.key, id(one))  # the fold holds the projection
-            part = self._views.get(name)
-            if part is None or part.of is not state or _mutable(state):
-                part = _view(one, state, part)
-                self._views[name] = part
-            yield one.key, part
+def _record(id_name: str) -> Callable[[object], JSON]:
+    return lambda record: record_wire(record, id_name)  # type: ignore[arg-type]
 
 
-def _mutable(state: object) -> bool:
-    """An impure projection may have changed its own state in place: it is looked at again."""
-    return not isinstance(state, (tuple, str, int, float, type(None)))
-
-
-def _records(records: Records, id_name: str, before: _Part | None) -> _Part:
-    return _list(records, records.items, lambda record: record_wire(record, id_name), None, before)
-
-
-def _view(one: Projection, state: object, before: _Part | None) -> _Part:
+def _shown(one: Projection, state: object) -> JSON:
     try:
-        if isinstance(one, Listed):
-            items, wire, token = one.listed(state)
-            return _list(state, items, wire, token, before)
-        return _Part(state, fast_bytes(plain(one.view(state))))
+        return plain(one.view(state))
     except ValueRefused as error:
         raise ValueRefused(
             f"the projection {one.key!r:.80} shows no plain JSON value: {error.what}",
             remedy=error.remedy,
         ) from None
+
+
+def _view(one: Projection, state: object, before: _Part | None) -> _Part:
+    if isinstance(one, Listed):
+        items, wire, token = one.listed(state)
+        made = _list(state, items, wire, token, before)
+    else:
+        shown = _shown(one, state)
+        if isinstance(shown, list):
+            made = _Part(state, _joined(_piece(members) for members in _pieces(shown)))
+        else:
+            made = _Part(state, sha256(fast_bytes(shown)).hexdigest())
+    made.by = one
+    return made
 
 
 def _list(
@@ -148,19 +148,26 @@ def _list(
     token: object,
     before: _Part | None,
 ) -> _Part:
-    """A list's bytes from those of its pieces; ``token`` is what else the pieces depend on."""
-    known = before.leaves if before is not None and before.token == token else {}
-    leaves: dict[int, tuple[object, bytes]] = {}
-    pieces: list[bytes] = []
+    """A list's digest from those of its pieces; ``token`` is what else the pieces depend on."""
+    known = before.pieces if before is not None and before.token == token else {}
+    pieces: dict[int, tuple[object, bytes]] = {}
     for leaf in items.leaves():
         found = known.get(id(leaf))
         if found is None or found[0] is not leaf:
-            found = (leaf, b",".join([fast_bytes(plain(wire(item))) for item in leaf]))
-        leaves[id(leaf)] = found  # the leaf is held, so its id stays its own
-        pieces.append(found[1])
-    return _Part(of, b"[" + b",".join(pieces) + b"]", leaves, token)
+            found = (leaf, _piece([plain(wire(item)) for item in leaf]))
+        pieces[id(leaf)] = found  # the leaf is held, so its id stays its own
+    return _Part(of, _joined(digest for _, digest in pieces.values()), pieces, token)
 
 
-def _object(members: dict[str, bytes]) -> bytes:
-    parts = [encode_step(name).encode("ascii") + b":" + members[name] for name in sorted(members)]
-    return b"{" + b",".join(parts) + b"}"
+def _pieces(members: list[JSON]) -> Iterator[list[JSON]]:
+    rest = iter(members)
+    while piece := list(islice(rest, PIECE)):
+        yield piece
+
+
+def _piece(members: list[JSON]) -> bytes:
+    return sha256(fast_bytes(members)).digest()
+
+
+def _joined(digests: Iterable[bytes]) -> str:
+    return sha256(_LIST + b"".join(digests)).hexdigest()

@@ -16,7 +16,7 @@ from playhead.core.fold import Folded
 from playhead.core.logrow import LogRow
 from playhead.core.model import JSON, Report
 from playhead.core.state import State
-from playhead.core.wire import StateBytes, state_digest
+from playhead.core.wire import StateDigests, state_digest
 from playhead.errors import ReplayClosedError, ReplayTurnNotFoundError
 from playhead.replay.ahead import Ahead
 from playhead.replay.arguments import require_id, require_number
@@ -59,7 +59,7 @@ class ReplayHandle:
         self._closed = False
         self._keeps = window.snapshots != "off"
         self._kept = KeptSpots()
-        self._bytes = StateBytes()
+        self._bytes = StateDigests()
         self._lookups = Lookups(backend, window)
 
     # -- where it stands
