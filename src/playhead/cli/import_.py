@@ -11,12 +11,12 @@ from playhead.cli.reports import SHOWN
 from playhead.cli.shared import (
     DONE,
     FAILED,
-    common_store,
     epilog,
     progress,
     say,
     show_json,
     status_table,
+    writing,
 )
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ STATUS = status_table(0, 2, 4, s1="a transcript of which nothing could be unders
 @click.option("--agent", metavar="ID", help="A label for who ran.")
 @click.option("--run-id", metavar="ID", help="The run to make, for one session.")
 @click.option("--redact", is_flag=True, help="Remove secrets; gives up the byte-exact export.")
-@common_store
+@writing
 def command(
     root: Where,
+    tenant_id: str,
     as_json: bool,
     files: tuple[str, ...],
     kind: str | None,
@@ -57,7 +58,14 @@ def command(
     with progress("importing") as bar:
         watch = None if bar is None else lambda _, written, total: bar(written, total)
         done = import_files(
-            root, files, format=kind, run_id=run_id, agent=agent, redact=redact, progress=watch
+            root,
+            files,
+            format=kind,
+            run_id=run_id,
+            agent=agent,
+            redact=redact,
+            tenant_id=tenant_id,
+            progress=watch,
         )
     if as_json:
         show_json({"imported": [one.to_dict() for one in done]})

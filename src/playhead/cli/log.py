@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead.cli.shared import DONE, common, epilog, say, show_json, status_table
+from playhead.cli.shared import DONE, epilog, say, scoped, show_json, status_table
 from playhead.cli.steps import opened
 
 if TYPE_CHECKING:
     from playhead.replay.run import Run
     from playhead.replay.view import LogLine
-    from playhead.store.root import Root
+    from playhead.store.stores import Store
 
 
 @click.command(
@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="At most so many lines; 0 is all.",
 )
-@common
-def command(root: Root, as_json: bool, run: str, turns: bool, grep: str | None, limit: int) -> int:
+@scoped
+def command(
+    store: Store, tenant_id: str, as_json: bool, run: str, turns: bool, grep: str | None, limit: int
+) -> int:
     """Show one line a step: number, time, what happened, how it ended."""
-    with opened(root, run) as found:
+    with opened(store, tenant_id, run) as found:
         lines = _lines(found, turns, grep)
         if as_json:
             shown = [asdict(line) for line in (islice(lines, limit) if limit else lines)]

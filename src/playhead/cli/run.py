@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from playhead.cli.faults import show_error
-from playhead.cli.shared import common_store, epilog, status_table
+from playhead.cli.shared import epilog, status_table, writing
 
 if TYPE_CHECKING:
     from playhead.errors import PlayheadError
@@ -36,9 +36,14 @@ STATUS = status_table(
 @click.argument("argv", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--agent", metavar="ID", help="Who runs (default: the program's name).")
 @click.option("--run-id", metavar="ID", help="The run to make, or to go on with.")
-@common_store
+@writing
 def command(
-    root: Where, as_json: bool, argv: tuple[str, ...], agent: str | None, run_id: str | None
+    root: Where,
+    tenant_id: str,
+    as_json: bool,
+    argv: tuple[str, ...],
+    agent: str | None,
+    run_id: str | None,
 ) -> int:
     """Record a program: what it does through the library goes onto one chain.
 
@@ -49,7 +54,7 @@ def command(
     from playhead.recorder.launch import launch
 
     try:
-        result = launch(root, argv, agent=agent, run_id=run_id)
+        result = launch(root, argv, agent=agent, run_id=run_id, tenant_id=tenant_id)
     except PlayheadError as error:
         show_error(error, as_json)
         return _status_of(error)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playhead.store.root import Root
+    from playhead.store.stores import ChainRef, Store
 
 # Any: a decorator must take and give back functions of every signature.
 Command = Callable[..., Any]
@@ -54,7 +56,7 @@ def json_option(function: Command) -> Command:
 
 
 def common(function: Command) -> Command:
-    """``--root`` and ``--json``, passed as ``root`` (a `Root`) and ``as_json``."""
+    """``--root`` and ``--json``, passed as ``root`` (a `Root`, never a database), ``as_json``."""
     option = click.option(
         "--root",
         metavar="DIR",
@@ -65,39 +67,114 @@ def common(function: Command) -> Command:
     return option(json_option(function))
 
 
-def common_store(function: Command) -> Command:
-    """As `common`, for a command that writes into any store: ``root`` is a directory or a URL
-    (`playhead.store.urls.Where`)."""
-    option = click.option(
+def scoped(function: Command) -> Command:
+    """``--root``, ``--tenant`` and ``--json`` of a command that reads: passed as ``store`` (an
+    open `Store`, closed afterwards), ``tenant_id`` and ``as_json``. It makes no database."""
+
+    @wraps(function)
+    def call(*args: Any, root: str | None, tenant: str | None, **more: Any) -> Any:
+        from playhead.store.urls import open_store
+
+        tenant_id = tenant_of(root, tenant)
+        store = open_store(root, create=False)
+        try:
+            return function(*args, store=store, tenant_id=tenant_id, **more)
+        finally:
+            store.close()
+
+    return _root_option(tenant_option(json_option(call)))
+
+
+def writing(function: Command) -> Command:
+    """As `scoped` for a command that writes: ``root`` (the word itself, or None), ``tenant_id``
+    and ``as_json``."""
+
+    @wraps(function)
+    def call(*args: Any, root: str | None, tenant: str | None, **more: Any) -> Any:
+        return function(*args, root=root, tenant_id=tenant_of(root, tenant), **more)
+
+    return _root_option(tenant_option(json_option(call)))
+
+
+def tenant_option(function: Command) -> Command:
+    """``--tenant``, passed as ``tenant``; None where it is not given."""
+    return click.option(
+        "--tenant",
+        metavar="ID",
+        default=None,
+        help="Whose run it is (default: PLAYHEAD_TENANT, else 'local' in a directory; a "
+        "database needs one).",
+    )(function)
+
+
+def tenant_of(root: str | None, given: str | None) -> str:
+    """The tenant that is meant: ``--tenant``, PLAYHEAD_TENANT, or 'local' in a directory.
+
+    Raises:
+        UsageError: it is blank, or none is named for a database.
+    """
+    from playhead.store.urls import tenant_for
+
+    return tenant_for(root, os.environ.get("PLAYHEAD_TENANT") if given is None else given)
+
+
+def _root_option(function: Command) -> Command:
+    return click.option(
         "--root",
         metavar="DIR|URL",
         default=None,
-        callback=_where,
+        callback=_word,
         help="Where the runs lie: a directory, sqlite:///FILE or postgresql://... (default: "
         "PLAYHEAD_ROOT, else .sdd).",
-    )
-    return option(json_option(function))
+    )(function)
 
 
-def _where(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    if value is not None:
-        _root_word(value)
+def _word(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    from playhead.errors import UsageError
+
+    if value is not None and (not value or "\0" in value):
+        raise UsageError("--root is no path", remedy="Name a directory")
     return value
 
 
-def _root_word(value: str) -> None:
-    from playhead.errors import UsageError
-
-    if not value or "\0" in value:
-        raise UsageError("--root is no path", remedy="Name a directory")
-
-
 def _root(ctx: click.Context, param: click.Parameter, value: str | None) -> Root:
-    from playhead.store.root import Root
+    from playhead.errors import UsageError
+    from playhead.store.dirstore import DirStore
+    from playhead.store.urls import is_directory, open_store
 
-    if value is not None:
-        _root_word(value)
-    return Root(value)
+    word = _word(ctx, param, value)
+    if is_directory(word):
+        store = open_store(word)
+        assert isinstance(store, DirStore)  # what `is_directory` says
+        return store.root
+    raise UsageError(
+        f"'{ctx.info_name}' is about directories of journals, and the root is a database",
+        remedy="Name a directory with --root",
+    )
+
+
+def find_chain(store: Store, tenant_id: str, word: str) -> ChainRef:
+    """The chain of the tenant that RUN means, in any store.
+
+    Raises:
+        NotFound, UsageError: nothing fits, or several runs do. Another tenant's run is not there.
+    """
+    from playhead.errors import NotFound, Place
+    from playhead.formats.journal import SEALED, SEGMENT
+
+    if not word or "\0" in word:
+        raise NotFound(f"no run {word!r:.80} of this tenant")
+    try:
+        return store.find_run(tenant_id, word)
+    except NotFound:
+        lone = os.path.isfile(word) and os.path.basename(word) not in (SEGMENT, SEALED)
+        if not lone or not store.url.startswith("file:"):
+            raise
+        raise NotFound(
+            "a file, not a run",
+            place=Place(word),
+            remedy="Give a run id or a journal directory; 'playhead verify' reads a lone file",
+        ) from None
 
 
 def find_run(root: Root, word: str) -> Path:

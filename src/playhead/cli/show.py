@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from playhead.cli.shared import DONE, common, epilog, say, show_json, status_table
+from playhead.cli.shared import DONE, epilog, say, scoped, show_json, status_table
 from playhead.cli.steps import opened, step_number
 
 if TYPE_CHECKING:
     from playhead.replay.run import Run
-    from playhead.store.root import Root
+    from playhead.store.stores import Store
 
 FAR: Final = 20_000
 """Steps that are folded without being asked for: about a second."""
@@ -26,8 +26,10 @@ FAR: Final = 20_000
 @click.argument("step", metavar="STEP")
 @click.option("--full", is_flag=True, help="Every message and every character.")
 @click.option("--state", is_flag=True, help="The state too, however far into the run.")
-@common
-def command(root: Root, as_json: bool, run: str, step: str, full: bool, state: bool) -> int:
+@scoped
+def command(
+    store: Store, tenant_id: str, as_json: bool, run: str, step: str, full: bool, state: bool
+) -> int:
     """Show one step whole: request, result, stamps, its place in the chain, the state after it.
 
     STEP is a number from 0, 'last', or a negative number from the end. Beyond step 20000 the
@@ -36,7 +38,7 @@ def command(root: Root, as_json: bool, run: str, step: str, full: bool, state: b
     from playhead.replay.view import detail
     from playhead.tui.lines import section_text
 
-    with opened(root, run) as found:
+    with opened(store, tenant_id, run) as found:
         number = step_number(found, step)
         if as_json:
             show_json(_document(found, number, state or number <= FAR))

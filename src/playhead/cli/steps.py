@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from playhead.cli.shared import find_run
+from playhead.cli.shared import find_chain
 
 if TYPE_CHECKING:
     from playhead.replay.run import Run
-    from playhead.store.root import Root
+    from playhead.store.stores import Store
 
 
 @contextmanager
-def opened(root: Root, word: str) -> Iterator[Run]:
-    """The run that RUN means, open for reading.
+def opened(store: Store, tenant_id: str, word: str) -> Iterator[Run]:
+    """The tenant's run that RUN means, open for reading.
 
     Raises:
         NotFound, UsageError, Unreadable: nothing fits, several do, or it cannot be read.
     """
     from playhead.replay.run import Run
 
-    with Run.open(find_run(root, word), root.cas) as run:
+    with Run.there(store, find_chain(store, tenant_id, word)) as run:
         yield run
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from playhead.cli.shared import DONE, common, epilog, say, status_table
+from playhead.cli.shared import DONE, epilog, say, scoped, status_table
 from playhead.cli.steps import opened, step_number
 
 if TYPE_CHECKING:
-    from playhead.store.root import Root
+    from playhead.store.stores import Store
 
 
 @click.command(
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 @click.option("--back", is_flag=True, help="With --plain: backward.")
 @click.option("--keys", metavar="FILE", help="With --plain: commands, one a line; - is stdin.")
 @click.option("--full", is_flag=True, help="With --plain: every message and every character.")
-@common
+@scoped
 def command(
-    root: Root,
+    store: Store,
+    tenant_id: str,
     as_json: bool,
     run: str,
     step: str | None,
@@ -44,7 +45,7 @@ def command(
     prints the step that each leads to. With --json the lines are one document.
     """
     commands = None if keys is None else _commands(keys)
-    with opened(root, run) as found:
+    with opened(store, tenant_id, run) as found:
         start = 0
         if step is not None:
             start = step_number(found, step)

@@ -21,7 +21,6 @@ from playhead.replay.calls import over, unanswered
 from playhead.replay.info import RunInfo, info_of
 from playhead.replay.runstates import RunStates
 from playhead.replay.segments import Segments
-from playhead.store.cas import Cas
 from playhead.store.lines import open_lines
 from playhead.store.reader import segment_path
 from playhead.store.stores import Blobs, ChainRef, Lines, Store
@@ -50,7 +49,7 @@ class Run:
         self._info: RunInfo | None = None
 
     @classmethod
-    def open(cls, folder: Path | str, cas: Cas | None = None) -> Run:
+    def open(cls, folder: Path | str, cas: Blobs | None = None) -> Run:
         """The run in ``folder``; ``cas`` holds its blobs.
 
         Raises:
@@ -69,6 +68,18 @@ class Run:
         folder = store.folder(ref)
         blobs = store.blobs(ref.tenant_id)
         return cls(store.lines(ref), ref.run_id, ref.where, blobs, folder)
+
+    @classmethod
+    def there(cls, store: Store, ref: ChainRef) -> Run:
+        """As `stored`, and of a journal every line of its file: also half a row at its end.
+
+        Raises:
+            NotFound, Unreadable, StoreError: as `stored`.
+        """
+        folder = store.folder(ref)
+        if folder is None:
+            return cls.stored(store, ref)
+        return cls.open(folder, store.blobs(ref.tenant_id))
 
     def close(self) -> None:
         """Give the file back."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playhead.errors import NotFound, UsageError
+from playhead.errors import UsageError
 from playhead.formats.journal import check_run_id
 from playhead.store.anchor import Anchor
 from playhead.store.database import ChatRecord, Database, Tip
@@ -10,7 +10,7 @@ from playhead.store.dbchain import DbChain
 from playhead.store.dbheads import DbHeads
 from playhead.store.dblines import DbBlobs, DbLines
 from playhead.store.keys import KeyRing, state_dir
-from playhead.store.scope import check_scope, check_tenant, no_chat, run_id_for
+from playhead.store.scope import check_scope, check_tenant, no_chat, no_run, run_id_for
 from playhead.store.stores import ChainRef, Durability
 
 
@@ -71,7 +71,7 @@ class DbStore:
                 f"{word!r:.80} fits {len(fits)} runs: {names}", remedy="Type more of the id"
             )
         if not fits:
-            raise NotFound(f"no run {word!r:.80} of this tenant in {self.url}")
+            raise no_run(word, self.url)
         return self._ref(tenant_id, fits[0])
 
     def run_named(self, tenant_id: str, run_id: str) -> ChainRef | None:

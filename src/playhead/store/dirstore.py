@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from playhead.core.rows import BadRow, Row, decode_row
-from playhead.errors import InvalidId, NotFound, PlayheadError, UsageError
+from playhead.errors import InvalidId, PlayheadError, UsageError
 from playhead.formats.journal import SEALED, SEGMENT, check_run_id
 from playhead.store.anchor import Anchor
 from playhead.store.cas import Cas
@@ -26,7 +26,15 @@ from playhead.store.keys import KeyRing, state_dir
 from playhead.store.lines import Places, open_lines
 from playhead.store.reader import segment_path
 from playhead.store.root import Root
-from playhead.store.scope import LOCAL, check_scope, check_tenant, column_text, no_chat, run_id_for
+from playhead.store.scope import (
+    LOCAL,
+    check_scope,
+    check_tenant,
+    column_text,
+    no_chat,
+    no_run,
+    run_id_for,
+)
 from playhead.store.stores import ChainRef, Lines
 
 _REMEMBERED = 64
@@ -130,7 +138,7 @@ class DirStore:
                 f"{word!r:.80} fits {len(found)} runs: {shown}", remedy="Type more of the id"
             )
         if not found:
-            raise NotFound(f"no run {word!r:.80} of this tenant under {self.root.path}")
+            raise no_run(word, str(self.root.path))
         return found[0]
 
     # -- reading

@@ -92,6 +92,14 @@ def no_chat(chat_id: str, where: str) -> NotFound:
     return NotFound(f"no chat {chat_id!r:.80} of this tenant in {where}")
 
 
+def no_run(word: str, where: str) -> NotFound:
+    """The one answer for a RUN that fits nothing and for one that fits another tenant's run."""
+    if word == "@last":
+        remedy = "Record one (playhead.record), import one (playhead import) or see 'playhead demo'"
+        return NotFound(f"no run under {where}", remedy=remedy)
+    return NotFound(f"no run {word!r:.80} of this tenant under {where}")
+
+
 def shown_url(url: str) -> str:
     """``url`` for a message: without any password."""
     return _SECRET_WORD.sub(r"\1***", _PASSWORD.sub(r"\1@", url))
