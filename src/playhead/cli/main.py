@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "log": ("log", "One line a step."),
     "show": ("show", "One step whole."),
     "walk": ("walk", "Walk a run: forward, back, jump, search."),
+    "replay": ("replay", "Fold a run's record and print the state."),
     "verify": ("verify", "Prove that nobody changed a run."),
     "import": ("import_", "Turn foreign transcripts into runs."),
     "export": ("export", "Write a run to a file."),

@@ -149,6 +149,32 @@ def proof_for(
         lines.close()
 
 
+def growth_for(
+    store: Store, ref: ChainRef, old_note: str, *, ring: KeyRing, keys: Sequence[PublicKey] = ()
+) -> dict[str, JSON]:
+    """`generate_consistency` from ``old_note`` to the newest signed head of a chain of a store.
+
+    Raises:
+        SignatureError, CheckFailed: see `generate_consistency`; the note is of another run.
+        StoreError, Unreadable: what lies below does not answer.
+    """
+    trusted = [*ring.trusted(), *keys]
+    old = _trusted(old_note, trusted)
+    if old.run_id != ref.run_id:
+        raise CheckFailed(
+            f"the old head is one of run {old.run_id}, not of {ref.run_id}",
+            remedy="Give a signed head of this run",
+        )
+    notes = [seen.note for seen in store.heads(ref).read(trusted) if seen.head is not None]
+    new_note, _ = _newest(notes, trusted, ref.run_id)
+    lines = store.lines(ref)
+    try:
+        rows = _rows(lines.walk(0, None), ref.where)
+        return generate_consistency(rows, old_note, new_note, keys=trusted)
+    finally:
+        lines.close()
+
+
 def _rows(lines: Iterator[Line], where: str) -> Iterator[bytes]:
     for number, _, line in lines:
         if isinstance(line, BadRow):
