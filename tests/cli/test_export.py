@@ -119,7 +119,7 @@ def test_a_recorded_name_that_could_lead_elsewhere_is_refused(
 ) -> None:
     a_run()
     files = [Original("ok.jsonl", "0" * 64, 1, "0" * 64), Original(name, "0" * 64, 1, "0" * 64)]
-    monkeypatch.setattr(exporter, "originals", lambda folder: files)
+    monkeypatch.setattr(exporter, "originals_of", lambda lines, where: files)
     before = tree(here.parent)
     done = cli("export", "first", "--original", "-o", "back")
     assert done.status == 4

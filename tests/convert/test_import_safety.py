@@ -14,10 +14,10 @@ from claude_sessions import answer, lines, result, use, user
 from importing import FOLDER, SECRET, files_below, one
 from playhead.convert.importer import import_files
 from playhead.convert.originals import originals
-from playhead.convert.sources import restore
 from playhead.core.model import Verdict
 from playhead.errors import InvalidId, NotFound, PlayheadError, Refused, UsageError
 from playhead.store.reader import journal_lines
+from playhead.store.recipes import restore
 from playhead.store.root import Root
 from playhead.verifier.api import verify
 

@@ -10,9 +10,9 @@ import pytest
 from claude_sessions import answer, lines, result, use, user
 from importing import FOLDER, INDEX, events, files_below, one, prompt
 from playhead.convert.originals import originals
-from playhead.convert.sources import restore
 from playhead.core.model import Verdict
 from playhead.errors import UsageError
+from playhead.store.recipes import restore
 from playhead.store.root import Root
 from playhead.verifier.api import verify
 

@@ -24,9 +24,10 @@ def command(root: Root, as_json: bool, strict: bool) -> int:
     Beyond 'verify': every prompt is rebuilt, every blob hashed, the field commitments derived
     again, and kept source transcripts restored. Nothing is repaired or removed.
     """
+    from playhead.store.dirstore import DirStore
     from playhead.verifier.fsck import fsck
 
-    require_root(root)
+    require_root(DirStore(root))
     reports = fsck(root, progress=None if as_json or not sys.stderr.isatty() else _watch)
     status = worst(exit_status(report, strict) for report in reports)
     if as_json:
@@ -34,7 +35,7 @@ def command(root: Root, as_json: bool, strict: bool) -> int:
         return status
     for report in reports:
         _show(report)
-    say(f"{len(reports)} checked" if reports else no_run(root))
+    say(f"{len(reports)} checked" if reports else no_run(DirStore(root)))
     return status
 
 

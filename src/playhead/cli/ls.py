@@ -10,11 +10,11 @@ import click
 from playhead.cli.reports import exit_status, verdict_word, worst
 from playhead.cli.shared import (
     DONE,
-    common,
     epilog,
     no_run,
     require_root,
     say,
+    scoped,
     show_json,
     status_table,
 )
@@ -22,46 +22,48 @@ from playhead.cli.shared import (
 if TYPE_CHECKING:
     from playhead.core.model import Report
     from playhead.replay.info import RunInfo
-    from playhead.store.root import Root
+    from playhead.store.stores import ChainRef, Store
 
 STATUS = status_table(0, 2, 4, s1="with --verify: a run failed")
 
 
 @click.command("ls", epilog=epilog("playhead ls", status=STATUS))
 @click.option("--verify", "checked", is_flag=True, help="Verify each run and show its verdict.")
-@common
-def command(root: Root, as_json: bool, checked: bool) -> int:
+@scoped
+def command(store: Store, tenant_id: str, as_json: bool, checked: bool) -> int:
     """List the runs: id, agent, steps, started, status, the run it was forked from.
 
-    With --verify also the verdict; without, nothing but the ends of each run is read.
+    With --verify also the verdict; without, nothing but the ends of each run is read. Only runs
+    of the tenant are listed; --tenant names another one.
     """
-    from playhead.replay.listing import list_runs
+    from playhead.replay.listing import list_chats
 
-    require_root(root)
-    runs = list_runs(root)
-    reports = [_verdict(root, info) if checked else None for info in runs]
+    require_root(store)
+    found = list_chats(store, tenant_id)
+    runs = [info for _, info in found]
+    reports = [_verdict(store, ref) if checked else None for ref, _ in found]
     status = worst(exit_status(report, False) for report in reports if report is not None)
     if as_json:
         pairs = zip(runs, reports, strict=True)
         show_json({"runs": [_row(info, report) for info, report in pairs]})
         return status
     if not runs:
-        say(no_run(root))
+        say(no_run(store))
         return DONE
     _table(runs, reports)
     return status
 
 
-def _verdict(root: Root, info: RunInfo) -> Report:
+def _verdict(store: Store, ref: ChainRef) -> Report:
     from playhead.core.model import Finding, Report, Verdict
     from playhead.errors import PlayheadError
-    from playhead.verifier.api import verify
+    from playhead.verifier.target import verify_chain
 
     try:
-        return verify(info.folder, root=root)
+        return verify_chain(store, ref)
     except PlayheadError as error:
         finding = Finding(error.code, "error", error.what, error.place, error.remedy)
-        return Report(info.run_id, Verdict.FAILED, "", 0, findings=(finding,))
+        return Report(ref.run_id, Verdict.FAILED, "", 0, findings=(finding,))
 
 
 def _row(info: RunInfo, report: Report | None) -> dict[str, object]:

@@ -82,7 +82,7 @@ def scoped(function: Command) -> Command:
         finally:
             store.close()
 
-    return _root_option(tenant_option(json_option(call)))
+    return target_options(call)
 
 
 def writing(function: Command) -> Command:
@@ -93,7 +93,12 @@ def writing(function: Command) -> Command:
     def call(*args: Any, root: str | None, tenant: str | None, **more: Any) -> Any:
         return function(*args, root=root, tenant_id=tenant_of(root, tenant), **more)
 
-    return _root_option(tenant_option(json_option(call)))
+    return target_options(call)
+
+
+def target_options(function: Command) -> Command:
+    """The three options as they are given: ``root``, ``tenant``, ``as_json``."""
+    return _root_option(tenant_option(json_option(function)))
 
 
 def tenant_option(function: Command) -> Command:
@@ -162,12 +167,10 @@ def find_chain(store: Store, tenant_id: str, word: str) -> ChainRef:
     from playhead.errors import NotFound, Place
     from playhead.formats.journal import SEALED, SEGMENT
 
-    if not word or "\0" in word:
-        raise NotFound(f"no run {word!r:.80} of this tenant")
     try:
         return store.find_run(tenant_id, word)
     except NotFound:
-        lone = os.path.isfile(word) and os.path.basename(word) not in (SEGMENT, SEALED)
+        lone = "\0" not in word and os.path.isfile(word) and os.path.basename(word) not in (SEGMENT, SEALED)
         if not lone or not store.url.startswith("file:"):
             raise
         raise NotFound(
@@ -199,28 +202,34 @@ def find_run(root: Root, word: str) -> Path:
         ) from None
 
 
-def require_root(root: Root) -> None:
-    """A root that somebody named must be there; the default one appears with the first run.
+def require_root(store: Store) -> None:
+    """A directory that somebody named must be there; the default one appears with the first run.
 
     Raises:
         NotFound: it is not.
     """
     from playhead.errors import NotFound, Place
+    from playhead.store.dirstore import DirStore
     from playhead.store.root import DEFAULT
 
-    if str(root.path) != DEFAULT and not root.path.is_dir():
+    if not isinstance(store, DirStore):
+        return
+    path = store.root.path
+    if str(path) != DEFAULT and not path.is_dir():
         raise NotFound(
             "no such root",
-            place=Place(str(root.path)),
+            place=Place(str(path)),
             remedy="Name the directory that holds the runs (--root, or PLAYHEAD_ROOT)",
         )
 
 
-def no_run(root: Root) -> str:
-    """The sentence for an empty root."""
+def no_run(store: Store) -> str:
+    """The sentence for a store that holds no run of the tenant."""
     from playhead.replay.text import visible
+    from playhead.store.dirstore import DirStore
 
-    return f"no run under {visible(str(root.path))}"
+    where = str(store.root.path) if isinstance(store, DirStore) else store.url
+    return f"no run under {visible(where)}"
 
 
 def show_json(value: object) -> None:

@@ -14,12 +14,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from playhead.convert.originals import Original, originals
-from playhead.convert.sources import restore
+from playhead.convert.originals import Original, originals_of
 from playhead.errors import CheckFailed, NotFound, Place, Refused, UsageError
 from playhead.store.durable import ensure_dir, open_regular, write_atomic
 from playhead.store.reader import blocks_of, journal_blocks
-from playhead.store.root import Root
+from playhead.store.recipes import restore
+from playhead.store.stores import Blobs, ChainRef, Store
+from playhead.verifier.target import verify_chain
 
 ENDINGS: Final = (".jsonl",)
 """The endings that say what is written."""
@@ -48,10 +49,27 @@ class ExportReport:
         return {"run_id": self.run_id, "files": rows}
 
 
+def require_sound(store: Store, ref: ChainRef) -> None:
+    """Refuse a chain that does not verify: nothing is written of it unasked.
+
+    Raises:
+        CheckFailed: it does not, with the place of the first fault.
+    """
+    report = verify_chain(store, ref)
+    if report.ok:
+        return
+    bad = next(iter(report.errors()), None)
+    raise CheckFailed(
+        "the run does not verify" + (f": {bad.kind}: {bad.what}" if bad else ""),
+        place=bad.place if bad else Place(ref.where),
+        remedy="--force writes it as it is",
+    )
+
+
 def export_jsonl(
-    root: Root, folder: Path, out: Path, *, original: bool = False, force: bool = False
+    store: Store, ref: ChainRef, out: Path, *, original: bool = False, force: bool = False
 ) -> ExportReport:
-    """Write the journal in ``folder`` to ``out`` (``.jsonl``): the same bytes, the same head.
+    """Write the chain ``ref`` to ``out`` (``.jsonl``): the same bytes, the same head.
 
     With ``original`` the transcript that the run was imported from, byte for byte: to ``out``
     when it was one file, below the directory ``out`` when it had several or ``out`` is one.
@@ -63,6 +81,7 @@ def export_jsonl(
         BlobError: a kept original is damaged. CheckFailed: the copy is not what was read.
         WriteFailed: the disk refused; what was there stands.
     """
+    folder = store.folder(ref)
     if not original:
         if out.is_dir():
             raise UsageError("a directory", place=Place(str(out)), remedy="Name a file")
@@ -73,8 +92,8 @@ def export_jsonl(
                 remedy=f"Known endings: {', '.join(ENDINGS)}",
             )
         _free(out, folder, force)
-        return ExportReport(folder.name, (_copy(journal_blocks(folder), out),))
-    files = originals(folder)
+        return ExportReport(ref.run_id, (_copy(_rows(store, ref), out),))
+    files = _originals(store, ref)
     if len(files) == 1 and not out.is_dir():
         targets = [out]
     elif os.path.lexists(out) and not out.is_dir():
@@ -87,33 +106,55 @@ def export_jsonl(
         targets = [_below(out, file) for file in files]
     for target in targets:
         _free(target, folder, force, made=target is not out)
+    blobs = store.blobs(ref.tenant_id)
     return ExportReport(
-        folder.name,
+        ref.run_id,
         tuple(
-            _copy_original(root, file, target) for file, target in zip(files, targets, strict=True)
+            _copy_original(blobs, file, target) for file, target in zip(files, targets, strict=True)
         ),
     )
 
 
-def export_stream(root: Root, folder: Path, *, original: bool = False) -> Iterator[bytes]:
+def export_stream(store: Store, ref: ChainRef, *, original: bool = False) -> Iterator[bytes]:
     """The same bytes for a pipe. Nothing is written.
 
     Raises:
         UsageError: the original has several files. Else as `export_jsonl`.
     """
     if not original:
-        yield from journal_blocks(folder)
+        yield from _rows(store, ref)
         return
-    files = originals(folder)
+    files = _originals(store, ref)
     if len(files) > 1:
         raise UsageError(f"the original has {len(files)} files", remedy="Name a directory with -o")
-    yield from restore(root.cas, files[0].recipe)
+    yield from restore(store.blobs(ref.tenant_id), files[0].recipe)
 
 
-def _copy_original(root: Root, file: Original, target: Path) -> Written:
+def _rows(store: Store, ref: ChainRef) -> Iterator[bytes]:
+    """The bytes of the journal; of a chain in a database those that its journal would have."""
+    folder = store.folder(ref)
+    if folder is not None:
+        yield from journal_blocks(folder)
+        return
+    lines = store.lines(ref)
+    try:
+        yield from lines.blocks()
+    finally:
+        lines.close()
+
+
+def _originals(store: Store, ref: ChainRef) -> list[Original]:
+    lines = store.lines(ref)
+    try:
+        return originals_of(lines.walk(0, None), ref.where)
+    finally:
+        lines.close()
+
+
+def _copy_original(blobs: Blobs, file: Original, target: Path) -> Written:
     if target.parent.name and not target.parent.exists():
         ensure_dir(target.parent)
-    written = _copy(restore(root.cas, file.recipe), target)
+    written = _copy(restore(blobs, file.recipe), target)
     if written.sha256 != file.sha256:
         raise CheckFailed(
             "the kept original is not the file that was imported", place=Place(str(target))
@@ -146,10 +187,11 @@ def _copy(pieces: Iterable[bytes], target: Path) -> Written:
     return Written(target, size, kept.hexdigest())
 
 
-def _free(target: Path, folder: Path, force: bool, made: bool = False) -> None:
+def _free(target: Path, folder: Path | None, force: bool, made: bool = False) -> None:
     """``target`` may be written: not in the run, its directory is there, and it is new."""
     place = Place(str(target))
-    if Path(os.path.realpath(target.parent)).is_relative_to(os.path.realpath(folder)):
+    parent = Path(os.path.realpath(target.parent))
+    if folder is not None and parent.is_relative_to(os.path.realpath(folder)):
         raise Refused("inside the run itself", place=place, remedy="Name another place")
     if not made and not target.parent.is_dir():
         raise NotFound("no such directory", place=Place(str(target.parent)), remedy="Make it first")

@@ -15,7 +15,6 @@ from hashlib import sha256
 from playhead.convert.discover import Session, sessions
 from playhead.convert.imported import Imported
 from playhead.convert.originals import look
-from playhead.convert.sources import blobs_of, keep
 from playhead.convert.writing import Progress, Scrubber, clean, write_entries
 from playhead.core.events import Draft
 from playhead.core.model import JSON, Finding
@@ -25,6 +24,7 @@ from playhead.formats.lines import Tally
 from playhead.formats.registry import READERS
 from playhead.formats.transcript import SourceFile, Transcript
 from playhead.recorder.writer import RunWriter, WriterOptions
+from playhead.store.recipes import blobs_of, keep
 from playhead.store.stores import Blobs, ChainRef, Store
 from playhead.store.urls import Where, open_store
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from playhead.core.model import GENESIS, JSON, Event
 from playhead.core.rows import Row, decode_row
 from playhead.errors import NotFound, Place
 from playhead.store.reader import journal_lines
-from playhead.store.stores import Lines
+from playhead.store.stores import Line, Lines
 
 _LOOK = 16
 """Rows from the start of a run among which ``source.imported`` stands."""
@@ -21,7 +21,7 @@ _LOOK = 16
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A file that a run was imported from. ``recipe`` restores it (`sources.restore`)."""
+    """A file that a run was imported from. ``recipe`` restores it (`store.recipes`)."""
 
     name: str
     sha256: str
@@ -35,7 +35,16 @@ def originals(folder: Path) -> list[Original]:
     Raises:
         NotFound: the run was not imported, or keeps no original (``--redact``).
     """
-    for _, _, line in islice(journal_lines(folder), _LOOK):
+    return originals_of(journal_lines(folder), str(folder))
+
+
+def originals_of(lines: Iterable[Line], where: str) -> list[Original]:
+    """The originals that a chain names, whose rows are ``lines``; ``where`` is for messages.
+
+    Raises:
+        NotFound: as `originals`.
+    """
+    for _, _, line in islice(lines, _LOOK):
         event = _event(line) if isinstance(line, bytes) else None
         if event is not None and event.type == "source.imported":
             found = list(_files(event.payload.get("files")))
@@ -44,7 +53,7 @@ def originals(folder: Path) -> list[Original]:
             break
     raise NotFound(
         "this run keeps no original",
-        place=Place(str(folder)),
+        place=Place(where),
         remedy="Only imported runs have one, and --redact gives it up",
     )
 

@@ -1,4 +1,4 @@
-"""The runs under a root, each told from its first and its last row only."""
+"""The runs of a store, each told from its first and its last row only."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from playhead.formats.journal import MAX_ROW
 from playhead.replay.info import RunInfo, info_of
 from playhead.store.reader import blocks_of, open_segment, split_lines
 from playhead.store.root import Root
+from playhead.store.stores import ChainRef, Store
 
 _TAIL = 64 * 1024
 _MAX_SEQ = 1 << 53  # what a row claims is not believed beyond what JSON readers agree on
@@ -36,6 +37,40 @@ def list_runs(root: Root) -> list[RunInfo]:
             problem = f"{error.code}: {error.what}"
             found.append(RunInfo(run_id, folder, "unreadable", problem=problem))
     return found
+
+
+def list_chats(store: Store, tenant_id: str) -> list[tuple[ChainRef, RunInfo]]:
+    """Every run of the tenant in any store, oldest first, as `list_runs` tells them.
+
+    Raises:
+        UsageError: a blank tenant. StoreError, Unreadable: the store does not answer.
+    """
+    found = []
+    for ref in store.list_chats(tenant_id):
+        folder = store.folder(ref)
+        try:
+            info = peek(folder) if folder is not None else _peek_stored(store, ref)
+        except PlayheadError as error:
+            problem = f"{error.code}: {error.what}"
+            info = RunInfo(ref.run_id, folder, "unreadable", problem=problem)
+        found.append((ref, info))
+    return found
+
+
+def _peek_stored(store: Store, ref: ChainRef) -> RunInfo:
+    """The info of one chain of a database; its tip says how many rows there are."""
+    tip = store.tip(ref)
+    lines = store.lines(ref)
+    try:
+        count = lines.count()
+        ends: list[End | None] = []
+        for number in (0, count - 1) if count else ():
+            line = next(iter(lines.walk(number, number + 1)))[2]
+            ends.append((event_at(0, line), None) if isinstance(line, BadRow) else _end(line))
+    finally:
+        lines.close()
+    first, last = ends if ends else (None, None)
+    return info_of(ref.run_id, count, first, last, size=tip.length)
 
 
 def peek(folder: Path) -> RunInfo:

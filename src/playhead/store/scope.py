@@ -97,7 +97,7 @@ def no_run(word: str, where: str) -> NotFound:
     if word == "@last":
         remedy = "Record one (playhead.record), import one (playhead import) or see 'playhead demo'"
         return NotFound(f"no run under {where}", remedy=remedy)
-    return NotFound(f"no run {word!r:.80} of this tenant under {where}")
+    return NotFound(f"no run {word!r:.80} under {where}")
 
 
 def shown_url(url: str) -> str:

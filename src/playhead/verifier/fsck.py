@@ -28,6 +28,7 @@ from playhead.store.first import first_event
 from playhead.store.heads import HeadFiles
 from playhead.store.keys import KeyRing, state_dir
 from playhead.store.reader import journal_lines
+from playhead.store.recipes import restore
 from playhead.store.root import Root
 from playhead.verifier.api import verify
 from playhead.verifier.missing import missing_runs
@@ -129,8 +130,6 @@ class _Rederive:
     def _source(self, event: Event, place: Place) -> Iterator[Finding]:
         if event.type != "source.imported":
             return
-        from playhead.convert.sources import restore
-
         files = event.payload.get("files")
         for entry in files if isinstance(files, list) else ():
             recipe = entry.get("recipe") if isinstance(entry, dict) else None

@@ -6,11 +6,11 @@ is just writing is no torn tail. Walk, heads and verdict are those of `playhead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from playhead.core.model import Report
 from playhead.core.rows import BadRow
-from playhead.errors import UsageError
+from playhead.core.sign import PublicKey
 from playhead.store.keys import KeyRing, state_dir
 from playhead.store.reader import Batch
 from playhead.store.stores import ChainRef, Lines, Store
@@ -27,7 +27,7 @@ def verify_stored(
     *,
     ring: KeyRing | None = None,
     expected_head: str | None = None,
-    up_to: int | None = None,
+    keys: Sequence[PublicKey] = (),
     strict: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
@@ -35,15 +35,15 @@ def verify_stored(
 
     Args:
         expected_head: the head you expect, as 64 hex digits.
-        up_to: a number of rows that must be there (a handle's frozen head); rows behind it are
-            verified as well.
+        keys: public keys trusted for signed heads besides the user's own.
 
     Raises:
         UsageError: ``expected_head`` is no head. NotFound, StoreError, Unreadable: no such chain.
     """
     require_head(expected_head)
     ring = ring or KeyRing(state_dir())
-    heads = store.heads(ref).read(ring.trusted())  # before the rows: none is newer than they are
+    # The heads are read before the rows, so that none of them is newer than the rows are.
+    heads = store.heads(ref).read([*ring.trusted(), *keys])
     lines = store.lines(ref)
     try:
         seen = gather(
@@ -54,8 +54,6 @@ def verify_stored(
             strict=strict,
             progress=progress,
         )
-        if up_to is not None and seen.steps < up_to:
-            raise UsageError(f"{ref.where}: {up_to} rows were there, {seen.steps} are left")
         return judge(ref.run_id, ref.where, seen, heads, expected_head, lines.blocks)
     finally:
         lines.close()

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from playhead.convert import sources
-from playhead.convert.sources import MIN_TOKEN, blobs_of, keep, restore
 from playhead.errors import BlobError
+from playhead.store import recipes as sources
 from playhead.store.cas import Cas
+from playhead.store.recipes import MIN_TOKEN, blobs_of, keep, restore
 
 IMAGE = bytes(random.Random(7).choices(b"ABCDEFGHabcdefgh0123456789+/", k=300_000))
 
