@@ -93,3 +93,16 @@ def pg_server() -> Iterator[Server]:
 def pg(pg_server: Server) -> Site:
     """A fresh playhead schema in the setting mode, with an application login."""
     return pg_server.site()
+
+
+@pytest.fixture(params=["memory", "directory", "sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store, one of every kind."""
+    if request.param == "postgresql":
+        site: Site = request.getfixturevalue("pg")
+        return site.url()
+    return {
+        "memory": "memory://",
+        "directory": str(tmp_path / "contract"),
+        "sqlite": f"sqlite:///{tmp_path / 'contract.db'}",
+    }[request.param]

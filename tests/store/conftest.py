@@ -10,25 +10,11 @@ import pytest
 from playhead.store.eventlog import BlockingLog
 from playhead.store.stores import Store
 from playhead.store.urls import open_store
-from postgres import Site
 
 
 @pytest.fixture
 def folder(root: Path) -> Path:
     return root / "runtime" / "journal" / "run-1"
-
-
-@pytest.fixture(params=["memory", "directory", "sqlite", "postgresql"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty store, one of every kind."""
-    if request.param == "postgresql":
-        site: Site = request.getfixturevalue("pg")
-        return site.url()
-    return {
-        "memory": "memory://",
-        "directory": str(tmp_path / "contract"),
-        "sqlite": f"sqlite:///{tmp_path / 'contract.db'}",
-    }[request.param]
 
 
 @pytest.fixture

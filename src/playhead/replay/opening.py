@@ -85,11 +85,12 @@ class Opening:
         verify = getattr(self._events, "verify", None)
         if window.verify != "open" or verify is None:
             return None
-        report: Report = await verify(
-            chat_id=window.chat_id, tenant_id=window.tenant_id, up_to_sequence_number=window.stop
-        )
+        report: Report = await verify(chat_id=window.chat_id, tenant_id=window.tenant_id)
         if report.verdict is Verdict.FAILED:
             raise broken_chain(window, report)
+        if window.stop is not None and report.steps < window.stop:
+            what = f"{window.stop} rows were here a moment ago, {report.steps} are left"
+            raise window.diverged("head", what, report.steps)
         return report
 
     async def _prefix(self, window: Window) -> Spot:

@@ -90,21 +90,17 @@ class StoreEvents(EventLog):
         chat_id: str,
         tenant_id: str,
         expected_head: str | None = None,
-        up_to_sequence_number: int | None = None,
     ) -> Report:
         """The verdict over the chat's chain (`playhead.verifier.stored`).
 
         Raises:
             NotFound: the tenant has no such chat. StoreError, Unreadable: the store.
         """
-        return await asyncio.to_thread(
-            self._verify, chat_id, tenant_id, expected_head, up_to_sequence_number
-        )
+        return await asyncio.to_thread(self._verify, chat_id, tenant_id, expected_head)
 
-    def _verify(self, chat: str, tenant: str, expected: str | None, upto: int | None) -> Report:
+    def _verify(self, chat: str, tenant: str, expected: str | None) -> Report:
         store = self.blocking.store
-        ref = store.find(tenant, chat)
-        return verify_stored(store, ref, expected_head=expected, up_to=upto)
+        return verify_stored(store, store.find(tenant, chat), expected_head=expected)
 
     async def proof(self, *, chat_id: str, tenant_id: str, sequence_number: int) -> dict[str, JSON]:
         """The inclusion proof of a row against the newest signed head that covers it.
