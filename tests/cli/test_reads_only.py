@@ -28,6 +28,10 @@ READING = [
     ["fsck"],
     ["export", "first", "-o", "-"],
     ["keys", "show"],
+    ["replay", "first"],
+    ["replay", "first", "--from-step", "3", "--verify-mode", "step"],
+    ["replay", "first", "--verify"],
+    ["replay", "--all", "--tenant", "local", "--jobs", "1"],
 ]
 
 

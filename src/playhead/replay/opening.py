@@ -12,7 +12,7 @@ from types import TracebackType
 
 from playhead.core.fold import Projection, start
 from playhead.core.model import Report, Verdict
-from playhead.errors import PlayheadError, ReplayArgumentError, ReplayDivergenceError
+from playhead.errors import ReplayArgumentError, ReplayDivergenceError
 from playhead.replay.ahead import Ahead
 from playhead.replay.cache import CacheBackend
 from playhead.replay.facet import ReplayEvents
@@ -110,5 +110,6 @@ def broken_chain(window: Window, report: Report) -> ReplayDivergenceError:
     what = "the chain does not hold" if fault is None else f"{fault.kind}: {fault.what}"
     number = None if fault is None or fault.place.step is None else fault.place.step + 1
     error = window.diverged("chain", what, number)
-    error.remedy = PlayheadError.default_remedy if fault is None else fault.remedy
+    if fault is not None:
+        error.place, error.remedy = fault.place, fault.remedy
     return error
