@@ -126,6 +126,7 @@ def test_json_is_one_document_and_nothing_else(cli: Cli, name: str) -> None:
         "fsck": [],
         "show": ["first", "5"],
         "export": ["first", "-o", "x.jsonl"],
+        "copy": ["first", "--to", "sqlite:///x.db"],
     }
     done = cli(name, *more.get(name, ["first"]), "--json")
     assert done.status == 0, done

@@ -23,8 +23,10 @@ HEAD = """\
 <!-- written by tools/docs/cli_reference.py: change the help texts and run `make docs` -->
 
 One program, `playhead`. RUN is a run id, a unique prefix of one, a path, or `@last`. STEP counts
-from 0; `last` and negative numbers count from the end. The runs lie under `--root DIR`, else
-`PLAYHEAD_ROOT`, else `.sdd`. With `--json` a command prints one JSON document on stdout and
+from 0; `last` and negative numbers count from the end. The runs lie under `--root`, a directory or
+the URL of a database, else `PLAYHEAD_ROOT`, else `.sdd`. Whose run it is says `--tenant`, else
+`PLAYHEAD_TENANT`; in a directory it is `local` without, a database needs one, and another tenant's
+run is not there. With `--json` a command prints one JSON document on stdout and
 nothing else there; an error is an object too. What comes from a recording is shown with control
 and bidi characters spelled out (`⟨U+001B⟩`), markup in it is never interpreted, and a command
 that only reads writes nothing. Colours appear on a terminal only, and not where `NO_COLOR` is

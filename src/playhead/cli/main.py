@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "verify": ("verify", "Prove that nobody changed a run."),
     "import": ("import_", "Turn foreign transcripts into runs."),
     "export": ("export", "Write a run to a file."),
+    "copy": ("copy", "Copy a run into other stores, and prove it."),
     "keys": ("keys", "Make, show and trust signing keys."),
     "fsck": ("fsck", "Check every run and blob under the root."),
     "seal": ("seal", "Pack an ended run."),

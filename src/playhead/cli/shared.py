@@ -170,7 +170,8 @@ def find_chain(store: Store, tenant_id: str, word: str) -> ChainRef:
     try:
         return store.find_run(tenant_id, word)
     except NotFound:
-        lone = "\0" not in word and os.path.isfile(word) and os.path.basename(word) not in (SEGMENT, SEALED)
+        inside = os.path.basename(word) in (SEGMENT, SEALED)
+        lone = "\0" not in word and os.path.isfile(word) and not inside
         if not lone or not store.url.startswith("file:"):
             raise
         raise NotFound(
