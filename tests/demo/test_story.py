@@ -11,8 +11,10 @@ import pytest
 from playhead.core.model import Verdict
 from playhead.demo.story import tell
 from playhead.errors import UsageError
+from playhead.store.dbstore import DbStore
 from playhead.store.keys import KeyRing
 from playhead.store.root import Root
+from playhead.store.sqlite import SqliteDatabase
 from playhead.verifier.api import verify
 
 
@@ -63,6 +65,15 @@ def test_what_it_says_is_what_the_files_say(tmp_path: Path) -> None:
 
     assert "cut-tail" in said
     assert "put back: verified" in said
+    database = DbStore(SqliteDatabase(place / "runs.db"))
+    copy = database.find_run("local", "shop")
+    tip = database.tip(copy)
+    database.close()
+    assert (tip.size, tip.step_hash) == (good.steps, good.head)
+    states = re.findall(r"state ([0-9a-f]{16})…", said)
+    assert len(states) == 5
+    assert {states[0]} == {states[2], states[3], states[4]} != {states[1]}
+    assert "one head, one state" in said
     assert (place / "orders.txt").read_text() == "12 tea\n"
 
 
@@ -98,3 +109,20 @@ def test_a_change_that_is_not_caught_would_be_said(
     lines: list[str] = []
     assert tell(lines.append, tmp_path / "x") == 1
     assert "did not come out" in lines[-1]
+
+
+def test_a_copy_that_differs_would_be_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    from playhead.demo import again
+
+    true = again.copy_run
+
+    def other(*given: object) -> object:
+        made = true(*given)  # type: ignore[arg-type]
+        return replace(made, target=replace(made.target, state="0" * 64))
+
+    monkeypatch.setattr(again, "copy_run", other)
+    lines: list[str] = []
+    assert tell(lines.append, tmp_path / "x") == 1
+    assert "   they differ" in lines

@@ -1,4 +1,4 @@
-"""The story that ``playhead demo`` tells: record, verify, walk, change a byte, cut a row.
+"""The story that ``playhead demo`` tells: record, verify, walk, tamper, replay.
 
 Every number and every verdict in it is computed while it is told. It writes below one folder
 only, and keeps its own key there: whoever deletes the folder has deleted everything.
@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from playhead.core.model import Report, Verdict
+from playhead.demo.again import DATABASE, replay_again
 from playhead.demo.scene import RUN_ID, play
 from playhead.demo.stage import Stage
 from playhead.demo.tamper import change_one_byte, copy_root, last_row_cut
@@ -48,7 +49,7 @@ def tell(out: Callable[[str], None], folder: Path | None = None, *, color: bool 
     began = time.monotonic()
     place = _place(folder)
     stage = Stage(out, color)
-    stage.line("One agent run: recorded, proven, walked, tampered with, caught.", "bold")
+    stage.line("One agent run: recorded, proven, walked, tampered with, caught, replayed.", "bold")
     stage.line(f"Offline; the model is a script on 127.0.0.1; all files go to {place}/")
     root = Root(place / DEFAULT)
     with _state(place / "state"):
@@ -58,6 +59,7 @@ def tell(out: Callable[[str], None], folder: Path | None = None, *, color: bool 
             _walk(stage, root),
             _change(stage, root, place),
             _cut(stage, root),
+            replay_again(stage, root, RUN_ID, place),
         ]
     _close(stage, place, time.monotonic() - began)
     if all(good):
@@ -200,6 +202,7 @@ def _close(stage: Stage, place: Path, took: float) -> None:
         (DEFAULT, "the root: journal and signed head, plain files"),
         ("state", "the demo's own key, and the heads outside the root"),
         ("changed", "the copy with the changed byte"),
+        (DATABASE, "the same run in SQLite"),
         ("orders.txt", "what the agent did to the world"),
     ):
         stage.line(f"   {name:<12} {what}")
@@ -211,6 +214,7 @@ def _close(stage: Stage, place: Path, took: float) -> None:
     stage.line(f"   export PLAYHEAD_STATE=$PWD/state PLAYHEAD_ROOT=$PWD/{DEFAULT}")
     stage.line(f"   playhead walk {RUN_ID}                      # forward, back, search, state")
     stage.line(f"   playhead verify {RUN_ID} --root changed     # see it caught again")
+    stage.line(f"   playhead replay {RUN_ID} --seek 15          # the state behind a row")
     stage.line("Delete the folder and nothing of it is left.")
 
 
