@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from playhead.cli.shared import _root_option, epilog, json_option, status_table
+from playhead.cli.shared import root_option, epilog, json_option, status_table
 
 STATUS = status_table(
     0, 2, 3, 4, s1="the chain fails, the fold diverges, a cache miss, or no head covers the row"
@@ -93,7 +93,7 @@ def _name(option: str) -> str:
     help="Whose run it is (default: PLAYHEAD_TENANT, else 'local' in a directory; a database "
     "needs one). --all takes several and has no default.",
 )
-@_root_option
+@root_option
 @json_option
 def command(
     root: str | None, tenants: tuple[str, ...], as_json: bool, run: str | None, **given: Any

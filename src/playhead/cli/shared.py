@@ -98,7 +98,7 @@ def writing(function: Command) -> Command:
 
 def target_options(function: Command) -> Command:
     """The three options as they are given: ``root``, ``tenant``, ``as_json``."""
-    return _root_option(tenant_option(json_option(function)))
+    return root_option(tenant_option(json_option(function)))
 
 
 def tenant_option(function: Command) -> Command:
@@ -123,7 +123,8 @@ def tenant_of(root: str | None, given: str | None) -> str:
     return tenant_for(root, os.environ.get("PLAYHEAD_TENANT") if given is None else given)
 
 
-def _root_option(function: Command) -> Command:
+def root_option(function: Command) -> Command:
+    """``--root`` of a directory or a URL, passed as ``root``; None where it is not given."""
     return click.option(
         "--root",
         metavar="DIR|URL",
