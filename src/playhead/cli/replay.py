@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from playhead.cli.shared import root_option, epilog, json_option, status_table
+from playhead.cli.shared import epilog, json_option, root_option, status_table
 
 STATUS = status_table(
     0, 2, 3, 4, s1="the chain fails, the fold diverges, a cache miss, or no head covers the row"
