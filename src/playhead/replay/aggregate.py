@@ -26,6 +26,10 @@ OnError = Literal["raise", "collect"]
 Authorize = Callable[[str], "bool | Awaitable[bool]"]
 Chats = Mapping[str, Sequence[str]]
 
+_PIECES = 64
+_MOST_AT_ONCE = 32
+"""Chats that a worker takes at once: many small ones would cost more to hand over than to fold."""
+
 
 def require_tenants(tenant_ids: object) -> list[str]:
     """A list of tenants: not empty, none blank, none twice.
@@ -143,27 +147,35 @@ def failed(tenant: str, chat: str, error: PlayheadError) -> ChatOutcome:
     return ChatOutcome(tenant, chat, error=error.to_dict())
 
 
-def fold_chat(url: str, tenant_id: str, chat_id: str, keys: tuple[str, ...]) -> ChatOutcome:
-    """Fold one chat of the store at ``url``; runs in a worker, so everything about it pickles.
+def fold_chats(
+    url: str, chats: Sequence[tuple[str, str]], keys: tuple[str, ...]
+) -> list[ChatOutcome]:
+    """Fold some chats, given as tenant and chat, of the store at ``url``.
 
-    ``keys`` name built-in projections. A fault of the chat is an outcome with an error.
+    Runs in a worker, so everything about it pickles. ``keys`` name built-in projections. A fault
+    of a chat is an outcome with an error.
     """
+    return asyncio.run(_fold_chats(url, chats, keys))
+
+
+async def _fold_chats(
+    url: str, chats: Sequence[tuple[str, str]], keys: tuple[str, ...]
+) -> list[ChatOutcome]:
     from playhead.replay.source import StoreRuntime, projections_of
 
-    async def folded() -> ChatOutcome:
-        runtime = StoreRuntime.open(url)
-        try:
-            opening = ReplayClient(runtime).from_event_log(
-                chat_id, tenant_id=tenant_id, projections=projections_of(keys)
-            )
-            async with opening as handle:
-                return await outcome_of(handle)
-        except PlayheadError as error:
-            return failed(tenant_id, chat_id, error)
-        finally:
-            runtime.close()
-
-    return asyncio.run(folded())
+    found: list[ChatOutcome] = []
+    with StoreRuntime.open(url) as runtime:
+        client = ReplayClient(runtime)
+        for tenant, chat in chats:
+            try:
+                opening = client.from_event_log(
+                    chat, tenant_id=tenant, projections=projections_of(keys)
+                )
+                async with opening as handle:
+                    found.append(await outcome_of(handle))
+            except PlayheadError as error:
+                found.append(failed(tenant, chat, error))
+    return found
 
 
 def replay_all(
@@ -192,20 +204,23 @@ def replay_all(
     """
     from playhead.replay.source import StoreRuntime, projections_of
 
+    place: object = url
+    if not isinstance(place, str) or place.startswith("memory:"):
+        raise ReplayArgumentError("url", "must name a store that a worker can open by itself")
     tenants = require_tenants(tenant_ids)
     require_choice("aggregation", aggregation, ("per-tenant", "merged"))
-    projections_of(tuple(projections))
-    runtime = StoreRuntime.open(url)
-    try:
+    keys = tuple(projections)
+    projections_of(keys)
+    with StoreRuntime.open(url) as runtime:
         named = {tenant: _named(runtime.list_chats(tenant), chats, tenant) for tenant in tenants}
-    finally:
-        runtime.close()
     wanted = [(tenant, chat) for tenant, found in named.items() for chat in found]
+    size = max(1, min(_MOST_AT_ONCE, len(wanted) // _PIECES))
+    pieces = [wanted[at : at + size] for at in range(0, len(wanted), size)]
     outcomes: list[ChatOutcome] = []
-    futures = [executor.submit(fold_chat, url, *pair, tuple(projections)) for pair in wanted]
+    futures = [executor.submit(fold_chats, url, piece, keys) for piece in pieces]
     try:
         for future in futures:
-            outcomes.append(future.result())
+            outcomes += future.result()
             if progress is not None:
                 progress(len(outcomes), len(wanted))
     except (KeyboardInterrupt, CancelledError):
