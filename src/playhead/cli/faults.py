@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import traceback
 from typing import Final
 
@@ -15,6 +16,7 @@ import click
 
 from playhead.errors import PlayheadError, UsageError
 
+_PASSWORD: Final = re.compile(r"(?<=://)([^\s/?#@:]*):\S*@")
 BUG: Final = 70
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -23,10 +25,25 @@ BROKEN_PIPE: Final = 141
 def show_error(error: PlayheadError, as_json: bool) -> int:
     """Show an error; returns its exit status."""
     if as_json:
-        click.echo(json.dumps(error.to_dict()))
+        click.echo(json.dumps(_without(error.to_dict())))
     else:
-        _line(str(error))
+        _line(without_passwords(str(error)))
     return error.exit_code
+
+
+def without_passwords(text: str) -> str:
+    """``text`` with no password of a URL in it, however wrongly the URL is spelled."""
+    from playhead.store.scope import shown_url
+
+    return shown_url(_PASSWORD.sub(r"\1@", text))
+
+
+def _without(value: object) -> object:
+    if isinstance(value, str):
+        return without_passwords(value)
+    if isinstance(value, dict):
+        return {key: _without(item) for key, item in value.items()}
+    return value
 
 
 def show_usage(error: click.ClickException, as_json: bool, named: str = "playhead") -> int:

@@ -184,4 +184,8 @@ def main() -> None:
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(playhead, {}, "playhead", COMPLETE, asked))
+    if any("://" in word for word in sys.argv):
+        from playhead.cli.title import hide_passwords
+
+        hide_passwords()
     sys.exit(run(sys.argv[1:]))

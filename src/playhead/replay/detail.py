@@ -140,7 +140,8 @@ def _took(start: str | None, end: str | None) -> str:
 def _chain(run: Run, number: int) -> str:
     """Place, hashes, and what is odd about the row itself."""
     place = run.place(number)
-    lines = [f"line {place.line}, byte {place.byte}, {len(run.raw(number))} bytes"]
+    at = f"line {place.line}" if place.byte is None else f"line {place.line}, byte {place.byte}"
+    lines = [f"{at}, {len(run.raw(number))} bytes"]
     row = run.row(number)
     if isinstance(row, BadRow):
         return "\n".join([*lines, f"no row: {row.what} ({row.reason})"])
