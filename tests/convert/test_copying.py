@@ -17,7 +17,7 @@ import pytest
 import playhead
 from playhead.convert.copying import copy_run
 from playhead.convert.importer import import_files
-from playhead.errors import CheckFailed, UsageError
+from playhead.errors import CheckFailed, JournalBroken, UsageError
 from playhead.store.keys import KeyRing, state_dir
 from playhead.store.stores import ChainRef, Store
 from playhead.store.urls import open_store
@@ -298,3 +298,51 @@ def cli_run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]
         return status, capsys.readouterr().out
 
     return call
+
+
+def odd(line: bytes) -> bytes:
+    """The same row, spelled as another writer might: other order, spaces, escapes."""
+    row = json.loads(line)
+    text = json.dumps(dict(reversed(row.items())), ensure_ascii=False, separators=(" , ", " :  "))
+    return b"  " + text.encode("utf-8") + b" \t"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_rows_keep_an_odd_spelling(
+    root: Path, stores: Callable[[str], Store], tmp_path: Path, kind: str, end: bytes
+) -> None:
+    a_run()
+    plain = (root / "runtime" / "journal" / "first" / "000000.jsonl").read_bytes()
+    given = b"".join(odd(line) + end for line in plain.splitlines())
+    folder = tmp_path / "odd" / "runtime" / "journal" / "first"
+    folder.mkdir(parents=True)
+    (folder / "000000.jsonl").write_bytes(given)
+    home, target = open_store(str(tmp_path / "odd")), stores(kind)
+    done = copy_run(home, home.find_run("local", "first"), target)
+    assert done.same
+    assert rows(target, target.find_run("local", "first")) == given
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_unverified_takes_rows_that_follow_and_no_others(
+    root: Path, stores: Callable[[str], Store], kind: str
+) -> None:
+    a_run()
+    file = root / "runtime" / "journal" / "first" / "000000.jsonl"
+    whole = file.read_bytes()
+    cut = b"".join(whole.splitlines(keepends=True)[:9])
+    file.write_bytes(cut)  # the signed head says that there were more
+    home, target = open_store(str(root)), stores(kind)
+    ref = home.find_run("local", "first")
+    with pytest.raises(CheckFailed):
+        copy_run(home, ref, target)
+    done = copy_run(home, ref, target, unverified=True)
+    assert (done.same, done.written) == (True, 9)
+    assert rows(target, target.find_run("local", "first")) == cut
+    other = stores(kind)
+    file.write_bytes(whole.replace(b"a.txt", b"b.txt", 1))
+    home = open_store(str(root))
+    with pytest.raises(JournalBroken):
+        copy_run(home, home.find_run("local", "first"), other, unverified=True)
+    assert other.list_chats("local") == [] or not rows(other, other.find_run("local", "first"))
