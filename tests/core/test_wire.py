@@ -248,3 +248,24 @@ def spoil(value: Any) -> None:
         for item in value:
             spoil(item)
         value.append("spoilt")
+
+
+def test_sums_of_parts_that_are_gone_are_dropped() -> None:
+    """A list that is changed for ever costs bounded memory, and its digest stays the plain one."""
+    from hashlib import sha256
+
+    from playhead.core.persistent import Vector
+    from playhead.core.sums import Sums
+
+    def leaf(values: tuple[int, ...]) -> bytes:
+        return sha256(repr(values).encode()).digest()
+
+    known: Sums = {}
+    items: Vector[int] = Vector.of(range(3000))
+    for number in range(3000):
+        items = items.replace(number * 7 % 3000, -number)
+        if number % 10 == 0:
+            items = items.append(number)
+        assert items.summed(leaf, known) == b"".join(map(leaf, items.leaves()))
+        assert len(known) <= 1024 + len(items) // 8
+    assert Vector[int]().summed(leaf, known) == b""

@@ -6,20 +6,22 @@ not computing one. Appending, replacing and looking up cost O(log n) time and ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from playhead.core.model import JSON
+from playhead.core.sums import BITS, Sums, summed
 from playhead.errors import ValueRefused
 
 T = TypeVar("T")
 
-_BITS = 5
+_BITS = BITS
 _WIDTH = 1 << _BITS
 _MASK = _WIDTH - 1
 _MAX_FROZEN_DEPTH = 96
+_SUMS = 1024
 _PLAIN = "Use None, bool, int, float, str, lists, and dicts with text for names"
 
 SCALARS = frozenset((str, int, float, bool, type(None)))
@@ -107,6 +109,15 @@ class Vector(Generic[T]):
             yield from _leaves(self._root, self._shift)
         if self._tail:
             yield self._tail
+
+    def summed(self, leaf: Callable[[tuple[T, ...]], bytes], known: Sums) -> bytes:
+        """``leaf`` of every piece, joined; what ``known`` has of a part is not asked again.
+
+        ``known`` is filled on the way and thinned out when most of it is of parts that are gone.
+        """
+        inner = self._size > len(self._tail)
+        parts = ((self._root, self._shift),) if inner else ()
+        return summed((*parts, (self._tail, 0)), leaf, known, _SUMS + self._size // 8)
 
     def __len__(self) -> int:
         return self._size

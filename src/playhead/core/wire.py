@@ -22,6 +22,7 @@ from playhead.core.model import JSON
 from playhead.core.persistent import Vector, plain
 from playhead.core.projection import Listed, Projection
 from playhead.core.state import WIRE_NAMES, record_wire
+from playhead.core.sums import Sums
 from playhead.errors import ValueRefused
 
 PIECE = 32
@@ -90,7 +91,8 @@ class StateDigests:
 
 
 class _Part:
-    """One part of the last state: what it was made of, its digest and those of its pieces."""
+    """One part of the last state: what it was made of, its digest and those of its pieces,
+    handed on from part to part."""
 
     __slots__ = ("by", "digest", "of", "pieces", "token")
 
@@ -98,7 +100,7 @@ class _Part:
         self,
         of: object,
         digest: str,
-        pieces: dict[int, tuple[object, bytes]] | None = None,
+        pieces: Sums | None = None,
         token: object = None,
     ) -> None:
         self.of = of
@@ -149,14 +151,13 @@ def _list(
     before: _Part | None,
 ) -> _Part:
     """A list's digest from those of its pieces; ``token`` is what else the pieces depend on."""
-    known = before.pieces if before is not None and before.token == token else {}
-    pieces: dict[int, tuple[object, bytes]] = {}
-    for leaf in items.leaves():
-        found = known.get(id(leaf))
-        if found is None or found[0] is not leaf:
-            found = (leaf, _piece([plain(wire(item)) for item in leaf]))
-        pieces[id(leaf)] = found  # the leaf is held, so its id stays its own
-    return _Part(of, _joined(digest for _, digest in pieces.values()), pieces, token)
+    known: Sums = {} if before is None or before.token != token else before.pieces
+
+    def digest(leaf: tuple[T, ...]) -> bytes:
+        return _piece([plain(wire(item)) for item in leaf])
+
+    said = sha256(_LIST + items.summed(digest, known)).hexdigest()
+    return _Part(of, said, known, token)
 
 
 def _pieces(members: list[JSON]) -> Iterator[list[JSON]]:
