@@ -425,3 +425,17 @@ def test_an_interrupt_on_the_way_is_status_130(cli: Cli, monkeypatch: pytest.Mon
     monkeypatch.setattr(report.Replay, "to_row", interrupted)
     done = cli("replay", "first")
     assert (done.status, done.out, done.err) == (130, "", "playhead: interrupted\n")
+
+
+def test_the_gate_says_how_far_it_is(cli: Cli, root: Path) -> None:
+    """Every row is told as often as it is read, and the last one is the end."""
+    from playhead.replay.gate import gate_run
+    from playhead.store.dirstore import DirStore
+    from playhead.store.root import Root
+
+    a_run()
+    store = DirStore(Root(root))
+    told: list[tuple[int, int]] = []
+    gate = gate_run(store, store.find_run("local", "first"), lambda *told_: told.append(told_))
+    assert gate.ok
+    assert told == [(number, 60) for number in range(1, 61)]

@@ -144,7 +144,8 @@ def verified(store: Store, ref: ChainRef, strict: bool, as_json: bool) -> int:
     """``--verify``: the chain, then the fold."""
     from playhead.replay.gate import gate_run
 
-    gate = gate_run(store, ref)
+    with progress("replaying", off=as_json) as watch:
+        gate = gate_run(store, ref, watch)
     status = exit_status(gate.report, strict) if gate.ok else FAILED
     if as_json:
         show_json({"report": gate.report.to_dict(), "replay": gate.to_dict(), "status": status})

@@ -7,19 +7,25 @@ reached by steps, by a jump and by a plain fold, and every one must give the sam
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from playhead.core.fold import fold
+from playhead.core.logrow import LogRow
 from playhead.core.model import JSON, Report
 from playhead.core.projections import BUILT_IN
 from playhead.core.wire import state_digest
 from playhead.replay.client import ReplayClient
-from playhead.replay.source import StoreRuntime
+from playhead.replay.source import StoreEvents, StoreRuntime
 from playhead.replay.strict import StrictVerdict, create_strict_handle_replay
 from playhead.store.onechain import OneChain
 from playhead.store.stores import ChainRef, Store
 
 HANDLES = 2
+_PASSES = HANDLES + 2
+"""Times that the rows are read through handles: in lockstep, and to jump."""
+
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +66,42 @@ class Gate:
         }
 
 
-def gate_run(store: Store, ref: ChainRef) -> Gate:
+class _Watched(StoreEvents):
+    """The events of a store, which tells how many of ``total`` rows were read."""
+
+    def __init__(self, events: StoreEvents, progress: Progress | None) -> None:
+        super().__init__(events.blocking)
+        self.total = 0
+        self._done = 0
+        self._progress = progress
+
+    def _open_rows(self, chat: str, tenant: str, after: int, upto: int | None) -> Iterator[LogRow]:
+        for row in super()._open_rows(chat, tenant, after, upto):
+            self._done += 1
+            if self._progress is not None and self._done <= self.total:
+                self._progress(self._done, self.total)
+            yield row
+
+
+def gate_run(store: Store, ref: ChainRef, progress: Progress | None = None) -> Gate:
     """Verify the chain ``ref`` and compare every way to its states.
+
+    Args:
+        progress: called with rows read and rows to read, each as often as it is read.
 
     Raises:
         ReplayUnknownEventError: a line is no row, and the chain holds all the same.
         NotFound, StoreError, Unreadable: the store.
     """
-    return asyncio.run(_gate(StoreRuntime(OneChain(store, ref)), ref))
+    runtime = StoreRuntime(OneChain(store, ref))
+    watched = _Watched(runtime.events, progress)
+    runtime.events = watched
+    return asyncio.run(_gate(runtime, watched, ref))
 
 
-async def _gate(runtime: StoreRuntime, ref: ChainRef) -> Gate:
+async def _gate(runtime: StoreRuntime, events: _Watched, ref: ChainRef) -> Gate:
     chat, tenant = ref.chat_id, ref.tenant_id
-    report = await runtime.events.verify(chat_id=chat, tenant_id=tenant)
+    report = await events.verify(chat_id=chat, tenant_id=tenant)
     if not report.ok:
         return Gate(report)
     client = ReplayClient(runtime)
@@ -80,6 +109,7 @@ async def _gate(runtime: StoreRuntime, ref: ChainRef) -> Gate:
         chat, tenant_id=tenant, projections=BUILT_IN, verify="off"
     ) as handle:
         stop = handle.window.stop or 0
+        events.total = stop * _PASSES
         strict = await create_strict_handle_replay(client, handles=HANDLES).replay(
             chat,
             tenant_id=tenant,
@@ -88,8 +118,6 @@ async def _gate(runtime: StoreRuntime, ref: ChainRef) -> Gate:
             up_to_sequence_number=stop,
         )
         await handle.seek(stop)
-        rows = runtime.events.blocking.iterate(
-            chat_id=chat, tenant_id=tenant, up_to_sequence_number=stop
-        )
+        rows = events.blocking.iterate(chat_id=chat, tenant_id=tenant, up_to_sequence_number=stop)
         full = fold((row.event for row in rows), BUILT_IN)
         return Gate(report, strict, handle.state_digest(), state_digest(full))
