@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -24,6 +29,7 @@ from playhead.errors import (
 from playhead.formats.journal import SEGMENT
 from playhead.replay import create_replay_runtime, replay_all
 from playhead.replay.outcomes import AggregateResult
+from playhead.replay.source import StoreRuntime, projections_of
 from playhead.store.urls import open_store
 
 CHATS = {"b": ["y", "x"], "a": ["z"]}
@@ -120,6 +126,11 @@ async def test_every_tenant_needs_leave_the_own_one_too() -> None:
         (["a"], {"on_error": "ignore"}, "on_error"),
         (["a"], {"max_concurrency": 0}, "max_concurrency"),
         (["a"], {"chats": {"a": [""]}}, "chats"),
+        (["a"], {"chats": {"a": "xy"}}, "chats"),
+        (["a"], {"chats": {"a": ["x", "x"]}}, "chats"),
+        (["a"], {"chats": {"b": ["x"]}}, "chats"),
+        (["a"], {"chats": ["x"]}, "chats"),
+        (["a"], {"authorize": "yes"}, "authorize"),
     ],
 )
 async def test_bad_arguments_are_named(tenants: Any, options: Any, field: str) -> None:
@@ -158,6 +169,52 @@ async def test_a_row_of_somebody_else_stops_it() -> None:
     with pytest.raises(ReplayTenantMismatchError) as caught:
         await replay.aggregate_multi_tenant(["a"])
     assert "SECRET" not in repr(caught.value)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "raised"])
+async def test_nothing_goes_on_behind_one_that_ended_early(how: str) -> None:
+    class Waiting(ManyEvents):
+        open = 0
+
+        async def iterate(self, **words: Any) -> AsyncIterator[Any]:
+            Waiting.open += 1
+            try:
+                if words["chat_id"] == "x" and how == "raised":
+                    raise OSError("the disk is gone")
+                await asyncio.Event().wait()
+                yield None
+            finally:
+                Waiting.open -= 1
+
+    replay = create_replay_runtime(
+        tenant_id="a", session_runtime=Runtime(Waiting()), authorize=lambda tenant: True
+    )
+    task = asyncio.ensure_future(replay.aggregate_multi_tenant(["a", "b"], on_error="collect"))
+    if how == "cancelled":
+        while Waiting.open < 3:
+            await asyncio.sleep(0)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError if how == "cancelled" else OSError):
+        await task
+    assert Waiting.open == 0 and asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_the_cache_is_never_asked() -> None:
+    class Keyed(ManyEvents):
+        async def iterate(self, **words: Any) -> AsyncIterator[Any]:
+            yield row(1, "model.responded", {"call_id": "c", "cache_key": "ck1:x"})
+
+    class Broken:
+        def get(self, key: object, **more: object) -> object:
+            raise AssertionError
+
+    replay = create_replay_runtime(
+        tenant_id="a",
+        session_runtime=Runtime(Keyed()),
+        authorize=lambda tenant: True,
+        cache_backend=Broken(),  # type: ignore[arg-type]
+    )
+    assert not (await replay.aggregate_multi_tenant(["a", "b"])).failed
 
 
 # -- a store, any executor
@@ -229,17 +286,97 @@ def test_any_executor_gives_the_same_result(where: Any, url: str) -> None:
     assert json.dumps(found.to_dict()).count("usage") == 6
 
 
-def test_a_damaged_chain_is_one_failed_outcome_and_the_rest_is_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", [threads, processes])
+def test_a_damaged_chain_is_one_failed_outcome_and_the_rest_is_there(
+    tmp_path: Path, where: Any
+) -> None:
     root = str(tmp_path / "r")
     fill(root)
     [path] = (Path(root) / "runtime" / "journal" / "acme-1").glob(SEGMENT)
     path.write_bytes(path.read_bytes().replace(b"interrupt.raised", b"interrupt.r4ised", 1))
-    with threads() as executor:
+    with where() as executor:
         found = whole(root, executor)
+    with threads() as executor:
+        assert found == whole(root, executor) == pickle.loads(pickle.dumps(found))
     assert [chat.chat_id for chat in found.failed] == ["acme-1"]
     assert found.failed[0].error is not None
     assert found.failed[0].error["code"] == "replay-divergence"
     assert [len(one.chats) for one in found.tenants] == [3, 3]
+
+
+async def test_a_runtime_over_the_store_gives_what_the_workers_give(url: str) -> None:
+    with StoreRuntime.open(url) as opened:
+        replay = create_replay_runtime(
+            tenant_id="acme",
+            session_runtime=opened,
+            authorize=lambda tenant: True,
+            projections=projections_of(("usage",)),
+        )
+        here = await replay.aggregate_multi_tenant(["globex", "acme"], aggregation="merged")
+    with threads() as executor:
+        assert whole(url, executor) == here
+
+
+def test_what_has_not_begun_is_cancelled(tmp_path: Path) -> None:
+    root = str(tmp_path / "r")
+    fill(root)
+
+    class Held(ThreadPoolExecutor):
+        futures: tuple[Any, ...] = ()
+
+        def submit(self, *words: Any, **more: Any) -> Any:
+            self.futures += (super().submit(*words, **more),)
+            if len(self.futures) == 1:
+                self.go = Event()
+                self.futures += (super().submit(self.go.wait),)
+            return self.futures[0] if len(self.futures) == 2 else self.futures[-1]
+
+    def interrupted(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with Held(1) as executor:
+        with pytest.raises(KeyboardInterrupt):
+            replay_all(root, ["acme", "globex"], executor=executor, progress=interrupted)
+        executor.go.set()
+        assert [future.cancelled() for future in executor.futures] == [False, False, *[True] * 5]
+
+
+INTERRUPTED = """
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from playhead.replay import replay_all
+
+def seen(done, total):
+    print("working", flush=True)
+    sys.stdin.readline()
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        try:
+            replay_all(sys.argv[1], ["acme"], executor=executor, progress=seen)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_run_over_processes(tmp_path: Path) -> None:
+    root = str(tmp_path / "r")
+    fill(root)
+    script = tmp_path / "all.py"
+    script.write_text(INTERRUPTED)
+    child = subprocess.Popen(
+        [sys.executable, str(script), root],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "working\n"
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted\n"
+        assert child.wait(60) == 0
 
 
 def test_many_small_chats_are_handed_over_in_pieces(tmp_path: Path) -> None:
@@ -276,8 +413,9 @@ def test_arguments_of_a_whole_store_are_checked(tmp_path: Path) -> None:
 
 
 def test_memory_is_not_shared_with_a_worker(tmp_path: Path) -> None:
-    with threads() as executor, pytest.raises(UsageError, match="worker can open"):
-        replay_all("memory://", ["a"], executor=executor)
+    for url in ("memory://", "Memory://"):
+        with threads() as executor, pytest.raises(UsageError, match="worker can open"):
+            replay_all(url, ["a"], executor=executor)
 
 
 def test_an_open_store_is_no_url(tmp_path: Path) -> None:

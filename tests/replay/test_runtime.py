@@ -10,14 +10,15 @@ from facets import CHAT, TENANT, ListEvents, Runtime, chained, row, runtime
 from playhead.core.events import Draft
 from playhead.core.logrow import LogRow
 from playhead.core.model import GENESIS
-from playhead.core.projections import BUILT_IN
+from playhead.core.projections import BUILT_IN, Turns
 from playhead.errors import (
     ReplayArgumentError,
+    ReplayDivergenceError,
     ReplayTenantMismatchError,
     ReplayTurnNotFoundError,
 )
 from playhead.replay import create_replay_runtime
-from playhead.replay.forked import ForkedReplay
+from playhead.replay.forked import ForkedEvents, ForkedReplay
 from playhead.replay.runtime import ReplayRuntime
 from playhead.replay.strict import create_strict_replay
 
@@ -214,6 +215,8 @@ async def test_another_chat_or_tenant_has_no_rows_in_a_fork() -> None:
         rows = fork.events.iterate(chat_id=chat, tenant_id=tenant)
         assert [r async for r in rows] == []
         assert await fork.events.head(chat_id=chat, tenant_id=tenant) is None
+        folded = await fork.events.fold(Turns(), chat_id=chat, tenant_id=tenant)
+        assert folded == Turns().init()
 
 
 async def test_forking_inside_a_turn_is_told_or_refused() -> None:
@@ -246,7 +249,18 @@ async def test_a_point_that_is_not_there_is_refused(at: Any) -> None:
         {"event_type": "acme.new", "payload": {"n": "\ud800"}},
         {"event_type": "acme.new", "payload": {7: 1}},
         {"event_type": "tool.failed", "payload": {"call_id": "c"}},
+        {"event_type": "acme.new", "name": 7},
+        {"event_type": "acme.new", "turn_id": ["t"]},
+        {"event_type": "acme.new", "event_id": ""},
+        {"event_type": "acme.new", "paylaod": {}},
+        {"event_type": "acme.new", "at": "yesterday"},
+        {"event_type": "acme.new", "at": "2030-01-01T00:00:00"},
+        {"event_type": "acme.new", "at": 0},
+        {"event_type": "run.started", "payload": {"uid": "u"}},
         Draft("acme.new", {"n": object()}),
+        Draft("acme.new", {}, prompt="\ud800"),
+        Draft("acme.new", {}, tenant_id="SECRET"),
+        Draft("acme.new", {}, chat_id="SECRET"),
         Draft("nodot", {}),
         "acme.new",
         None,
@@ -256,7 +270,86 @@ async def test_a_point_that_is_not_there_is_refused(at: Any) -> None:
 async def test_an_event_that_is_off_is_refused_by_its_place(event: Any) -> None:
     with pytest.raises(ReplayArgumentError) as caught:
         await forked(3, [NEW[0], event])
-    assert caught.value.field == "events[1]"
+    assert caught.value.field == "events[1]" and "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("events", [None, "acme.new", {"event_type": "acme.new"}, 7])
+async def test_events_are_a_list(events: Any) -> None:
+    with pytest.raises(ReplayArgumentError) as caught:
+        await forked(3, events)
+    assert caught.value.field == "events"
+
+
+async def test_an_event_id_is_taken_once_in_a_fork_as_in_a_chat() -> None:
+    mine = {"event_type": "acme.new", "event_id": "mine"}
+    for at, events in ((3, [mine, mine]), (3, [{**mine, "event_id": turns()[1].event.id}])):
+        with pytest.raises(ReplayArgumentError, match="the id"):
+            await forked(at, events)
+    assert len(await (await forked(1, [{**mine, "event_id": turns()[1].event.id}])).rows()) == 2
+
+
+async def test_values_are_in_a_fork_what_they_are_in_a_stored_row() -> None:
+    given = {"pair": (1, 2), "float": 1.0, "deep": {"b": None, "a": True}}
+    fork = await forked(3, [Draft("acme.new", given)])
+    [*_, last] = await fork.rows()
+    assert last.event.payload == {"pair": [1, 2], "float": 1.0, "deep": {"a": True, "b": None}}
+    given["float"] = 2.0
+    assert (await fork.rows())[-1].event.payload["float"] == 1.0
+
+
+async def test_a_row_too_large_for_any_reader_is_refused() -> None:
+    with pytest.raises(ReplayArgumentError, match="bytes as a row"):
+        await forked(3, [Draft("acme.new", {"t": "x" * (32 << 20)})])
+
+
+async def test_a_fork_never_takes_over_a_row_of_somebody_else() -> None:
+    for key in ("tenant_id", "chat_id"):
+        foreign = row(2, "secret.event", {"v": "SECRET"}) | {key: "SECRET"}
+        with pytest.raises(ReplayTenantMismatchError) as caught:
+            await forked(3, NEW, [row(1, "a.b"), foreign, row(3, "a.b")])
+        assert "SECRET" not in f"{caught.value}{caught.value.__dict__}"
+    events = ListEvents([row(1, "a.b"), row(2, "a.b")])
+    replay = create_replay_runtime(tenant_id=TENANT, session_runtime=Runtime(events))
+    fork = await replay.fork(CHAT, 2, NEW, tenant_id=TENANT)
+    events.rows[1] = row(2, "a.b") | {"tenant_id": "SECRET"}
+    for read in (fork.rows, fork.open().__aenter__):
+        with pytest.raises(ReplayTenantMismatchError):
+            found = await read()
+            await found.seek(4)  # type: ignore[union-attr]
+
+
+async def test_an_edited_row_of_the_shared_part_is_found_by_the_handle() -> None:
+    rows = turns()
+    fork = await forked(6, NEW, rows)
+    rows[1] = rows[1]._replace(line=rows[1].line.replace(b"ask", b"not"))
+    edited = ForkedReplay(
+        fork.branch_id,
+        TENANT,
+        fork.lineage,
+        False,
+        ForkedEvents(ListEvents(rows), fork.lineage, TENANT, fork.branch_id, ()),
+    )
+    async with edited.open() as handle:
+        with pytest.raises(ReplayDivergenceError) as caught:
+            await handle.seek(6)
+    assert (caught.value.kind, caught.value.sequence_number) == ("chain", 2)
+
+
+async def test_a_host_that_only_says_when_turns_end_has_turns_too() -> None:
+    rows = [row(1, "a.b"), row(2, "turn.completed"), row(3, "a.b"), row(4, "turn.completed")]
+    rows += [row(5, "turn.paused"), row(6, "run.ended", {"status": "ok"})]
+    points = [(await forked(at, [], rows)).mid_turn for at in range(7)]
+    assert points == [False, True, False, True, False, False, False]
+
+
+async def test_the_head_of_a_fork_without_events_is_the_shared_row() -> None:
+    for at, last in ((0, GENESIS), (3, turns()[2].row_hash)):
+        fork = await forked(at, [])
+        assert await fork.events.head(chat_id=fork.chat_id, tenant_id=TENANT) == (at, last, 0)
+        state = await fork.events.fold(Turns(), chat_id=fork.chat_id, tenant_id=TENANT)
+        async with fork.open(projections=[Turns()]) as handle:
+            await handle.seek(at)
+            assert Turns().view(state) == handle.view("turns")
 
 
 async def test_events_of_a_fork_may_bring_a_time_and_ids() -> None:

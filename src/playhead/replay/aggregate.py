@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor
+from concurrent.futures import Executor, Future
 from typing import Literal
 
 from playhead.core.fold import Projection
 from playhead.errors import PlayheadError, ReplayArgumentError, ReplayTenantMismatchError
-from playhead.replay.arguments import require_choice, require_id, require_number
+from playhead.replay.arguments import MAX_NUMBER, require_choice, require_id, require_number
 from playhead.replay.client import ReplayClient
 from playhead.replay.facet import ReplayEvents
 from playhead.replay.handle import ReplayHandle
@@ -47,12 +47,38 @@ def require_tenants(tenant_ids: object) -> list[str]:
     return found
 
 
+def require_chats(chats: object, tenants: Sequence[str]) -> dict[str, list[str]] | None:
+    """Chats by tenant: lists of names, none twice, of these tenants only; None is every chat.
+
+    Raises:
+        ReplayArgumentError: they are not.
+    """
+    if chats is None:
+        return None
+    if not isinstance(chats, Mapping):
+        raise ReplayArgumentError("chats", "must be lists of chats by tenant")
+    if not chats.keys() <= set(tenants):
+        raise ReplayArgumentError("chats", "name a tenant that is not among tenant_ids")
+    found: dict[str, list[str]] = {}
+    for tenant in tenants:
+        given = chats.get(tenant, ())
+        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+            raise ReplayArgumentError("chats", "must be lists of chats by tenant")
+        found[tenant] = [require_id("chats", chat) for chat in given]
+        if len(set(found[tenant])) != len(found[tenant]):
+            raise ReplayArgumentError("chats", "name a chat twice")
+    return found
+
+
 async def require_allowed(tenants: Iterable[str], authorize: Authorize | None) -> None:
     """Ask the host for every tenant: a list of tenants is no right to read them.
 
     Raises:
         ReplayTenantMismatchError: one is not allowed, or there is nobody to ask.
+        ReplayArgumentError: what is to be asked is no function. Whatever it raises itself.
     """
+    if authorize is not None and not callable(authorize):
+        raise ReplayArgumentError("authorize", f"is a {type(authorize).__name__}, not a function")
     for tenant in tenants:
         answer: object = False
         if authorize is not None:
@@ -85,6 +111,7 @@ async def aggregate(
     require_choice("aggregation", aggregation, ("per-tenant", "merged"))
     require_choice("on_error", on_error, ("raise", "collect"))
     require_number("max_concurrency", max_concurrency, 1, 1024)
+    named = require_chats(chats, tenants)
     await require_allowed(tenants, authorize)
     turns = asyncio.Semaphore(max_concurrency)
 
@@ -99,19 +126,20 @@ async def aggregate(
                     raise
                 return failed(tenant, chat, error)
 
-    wanted = [(tenant, chat) for tenant in tenants for chat in await _chats(events, tenant, chats)]
+    if named is None:
+        named = {tenant: await _chats(events, tenant) for tenant in tenants}
+    wanted = [(tenant, chat) for tenant, found in named.items() for chat in found]
     tasks = [asyncio.ensure_future(one(tenant, chat)) for tenant, chat in wanted]
     try:
         outcomes = await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)  # every handle is closed behind us
     return arrange(tenants, outcomes, merged=aggregation == "merged")
 
 
-async def _chats(events: ReplayEvents, tenant: str, chats: Chats | None) -> list[str]:
-    if chats is not None:
-        return [require_id("chats", chat) for chat in chats.get(tenant, ())]
+async def _chats(events: ReplayEvents, tenant: str) -> list[str]:
     known = getattr(events, "list_chats", None)
     if known is None:
         raise ReplayArgumentError("chats", "is missing, and the runtime cannot list chats")
@@ -122,13 +150,9 @@ async def _chats(events: ReplayEvents, tenant: str, chats: Chats | None) -> list
 
 
 async def outcome_of(handle: ReplayHandle) -> ChatOutcome:
-    """The outcome of folding the handle's window to its end."""
+    """The outcome of folding the handle's window to its end; the cache is never asked."""
     window = handle.window
-    if window.stop is not None:
-        await handle.seek(window.stop)
-    else:
-        async for _ in handle:
-            pass
+    await handle.seek(MAX_NUMBER if window.stop is None else window.stop)
     state = handle.current_state()
     return ChatOutcome(
         window.tenant_id,
@@ -198,6 +222,7 @@ def replay_all(
         progress: called with chats done and chats in all.
 
     A chat that cannot be folded is an outcome with an error; Ctrl-C cancels what has not begun.
+    Nobody is asked for leave here: who can open the store can read each of its tenants.
 
     Raises:
         ReplayArgumentError: a bad argument. StoreError, UsageError: the store.
@@ -205,30 +230,29 @@ def replay_all(
     from playhead.replay.source import StoreRuntime, projections_of
 
     place: object = url
-    if not isinstance(place, str) or place.startswith("memory:"):
+    if not isinstance(place, str) or place.lower().startswith("memory:"):
         raise ReplayArgumentError("url", "must name a store that a worker can open by itself")
     tenants = require_tenants(tenant_ids)
     require_choice("aggregation", aggregation, ("per-tenant", "merged"))
+    named = require_chats(chats, tenants)
     keys = tuple(projections)
     projections_of(keys)
-    with StoreRuntime.open(url) as runtime:
-        named = {tenant: _named(runtime.list_chats(tenant), chats, tenant) for tenant in tenants}
+    if named is None:
+        with StoreRuntime.open(url) as runtime:
+            named = {tenant: runtime.list_chats(tenant) for tenant in tenants}
     wanted = [(tenant, chat) for tenant, found in named.items() for chat in found]
     size = max(1, min(_MOST_AT_ONCE, len(wanted) // _PIECES))
     pieces = [wanted[at : at + size] for at in range(0, len(wanted), size)]
     outcomes: list[ChatOutcome] = []
-    futures = [executor.submit(fold_chats, url, piece, keys) for piece in pieces]
+    futures: list[Future[list[ChatOutcome]]] = []
     try:
+        for piece in pieces:
+            futures.append(executor.submit(fold_chats, url, piece, keys))
         for future in futures:
             outcomes += future.result()
             if progress is not None:
                 progress(len(outcomes), len(wanted))
-    except (KeyboardInterrupt, CancelledError):
+    finally:  # Ctrl-C, a worker that died, a fault in progress(): what has not begun never will
         for future in futures:
             future.cancel()
-        raise
     return arrange(tenants, outcomes, merged=aggregation == "merged")
-
-
-def _named(known: list[str], chats: Chats | None, tenant: str) -> list[str]:
-    return known if chats is None else [require_id("chats", chat) for chat in chats.get(tenant, ())]

@@ -71,6 +71,13 @@ def require_choice(field: str, value: object, choices: tuple[str, ...]) -> str:
     return value
 
 
+def require_flag(field: str, value: object) -> bool:
+    """True or False, and nothing that is only like it."""
+    if not isinstance(value, bool):
+        raise ReplayArgumentError(field, f"must be True or False, not {type(value).__name__}")
+    return value
+
+
 def require_projections(value: object) -> tuple[Projection, ...]:
     """A set of projections; None is none.
 

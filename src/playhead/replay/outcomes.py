@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
 from playhead.core.model import JSON
@@ -17,19 +16,17 @@ from playhead.core.model import JSON
 FAMILIES: Final = ("interrupts", "subagents", "exports", "userCards")
 
 
-def _nothing() -> Mapping[str, JSON]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class ChatOutcome:
     """One chat, folded to its head: ``state`` as `State.to_wire` gives it, ``views`` of the
-    projections asked for, ``head`` its last row hash. ``error`` says why there is none."""
+    projections asked for, ``head`` its last row hash. ``error`` says why there is none.
+
+    Everything in it pickles: outcomes come from other processes too."""
 
     tenant_id: str
     chat_id: str
-    state: Mapping[str, JSON] = field(default_factory=_nothing)
-    views: Mapping[str, JSON] = field(default_factory=_nothing)
+    state: Mapping[str, JSON] = field(default_factory=dict)
+    views: Mapping[str, JSON] = field(default_factory=dict)
     event_count: int = 0
     head: str = ""
     state_digest: str = ""
@@ -101,7 +98,7 @@ def arrange(
         TenantOutcome(tenant, tuple(sorted(chats, key=lambda chat: chat.chat_id)))
         for tenant, chats in found.items()
     )
-    return AggregateResult(tenants, MappingProxyType(merge(tenants)) if merged else None)
+    return AggregateResult(tenants, merge(tenants) if merged else None)
 
 
 def merge(tenants: Iterable[TenantOutcome]) -> dict[str, JSON]:

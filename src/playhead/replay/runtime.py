@@ -174,7 +174,7 @@ class ReplayRuntime:
             self._events,
             tenant_ids,
             aggregation=aggregation,
-            authorize=authorize or self._authorize,
+            authorize=self._authorize if authorize is None else authorize,
             chats=chats,
             projections=self._projections,
             on_error=on_error,
