@@ -23,12 +23,14 @@ from playhead.replay.arguments import (
 from playhead.replay.cache import CacheBackend, CacheReadMode, read_mode
 from playhead.replay.facet import ReplayRuntimeFacet, require_events
 from playhead.replay.opening import Opening
+from playhead.replay.persisted import require_snapshot_store
 from playhead.replay.window import Window
 
 if TYPE_CHECKING:
     import os
 
     from playhead.store.root import Root
+    from playhead.store.snapshots import SnapshotStore
     from playhead.store.stores import Store
 
 
@@ -65,6 +67,7 @@ class ReplayClient:
         verify: Verify = "open",
         snapshots: Snapshots = "use",
         unreadable: str = "raise",
+        snapshot_store: SnapshotStore | None = None,
     ) -> Opening:
         """A fresh handle on one chat of one tenant, when it is awaited or entered.
 
@@ -85,6 +88,8 @@ class ReplayClient:
             snapshots: "use" lets `seek` start at a state kept on the way, "verify" compares it
                 with a full fold, "off" always folds from the window's start.
             unreadable: "raise" at a line that is no row, or "count" it as a row without effect.
+            snapshot_store: where `seek` keeps states for handles to come, and looks for them;
+                only rows that were verified are kept from, so not with verify="off".
 
         Raises:
             ReplayArgumentError: an argument is off; it is a `TypeError` and a `ValueError` and
@@ -110,7 +115,8 @@ class ReplayClient:
             snapshots=require_choice("snapshots", snapshots, ("off", "use", "verify")),  # type: ignore[arg-type]
             pass_unreadable=require_choice("unreadable", unreadable, ("raise", "count")) == "count",
         )
-        return Opening(self._events, window, chosen, self._backend)
+        store = require_snapshot_store(snapshot_store)
+        return Opening(self._events, window, chosen, self._backend, store)
 
 
 def create_default_replay_client(

@@ -16,15 +16,23 @@ from playhead.core.fold import Folded
 from playhead.core.logrow import LogRow
 from playhead.core.model import JSON, Report
 from playhead.core.state import State
-from playhead.core.wire import StateDigests, state_digest
+from playhead.core.wire import StateDigests
 from playhead.errors import ReplayClosedError, ReplayTurnNotFoundError
 from playhead.replay.ahead import Ahead
 from playhead.replay.arguments import require_id, require_number
 from playhead.replay.cache import CacheBackend, CacheLookup, CacheStats
 from playhead.replay.facet import ReplayEvents
-from playhead.replay.kept import KeptSpots
 from playhead.replay.lookups import Lookups
-from playhead.replay.results import DONE, ReplayDoneResult, ReplayStepResult, ReplayTurnResult
+from playhead.replay.persisted import Persisted
+from playhead.replay.portable import write_snapshot
+from playhead.replay.results import (
+    DONE,
+    ReplayDoneResult,
+    ReplayStepResult,
+    ReplayTurnResult,
+    turn_ids,
+)
+from playhead.replay.seeker import Seeker
 from playhead.replay.window import Spot, Window, check_row, fold_row
 
 Stepped = ReplayStepResult | ReplayDoneResult
@@ -40,6 +48,7 @@ class ReplayHandle:
         first: the spot before the first row of the window.
         backend: where rows with a cache key are looked up; None looks nothing up.
         report: the verdict over the chain at opening, where it was verified.
+        persisted: snapshots that outlive the handle, for `seek`.
     """
 
     def __init__(
@@ -49,6 +58,7 @@ class ReplayHandle:
         first: Spot,
         backend: CacheBackend | None = None,
         report: Report | None = None,
+        persisted: Persisted | None = None,
     ) -> None:
         self.window = window
         self.report = report
@@ -57,8 +67,7 @@ class ReplayHandle:
         self._ahead = Ahead(events, window)
         self._lock = asyncio.Lock()
         self._closed = False
-        self._keeps = window.snapshots != "off"
-        self._kept = KeptSpots()
+        self._seeker = Seeker(window, self._ahead, first, persisted)
         self._bytes = StateDigests()
         self._lookups = Lookups(backend, window)
 
@@ -88,6 +97,14 @@ class ReplayHandle:
     def state_digest(self) -> str:
         """SHA-256 over the canonical bytes of core state and projections, as hex."""
         return self._bytes.digest(self._spot.folded)
+
+    def snapshot(self) -> bytes:
+        """Where it stands, as bytes that `ReplayRuntime.from_snapshot` opens a handle at.
+
+        Raises:
+            ValueRefused: the state of a projection cannot be kept; the message names it.
+        """
+        return write_snapshot(self.window, self._spot)
 
     @property
     def row_hash(self) -> str:
@@ -141,13 +158,9 @@ class ReplayHandle:
         spot = fold_row(self.window, self._spot, row)
         self._ahead.pop()
         self._spot = spot
-        self._keep(spot)
+        self._seeker.keep(spot)
         event = row.event
         return ReplayStepResult(event.type, spot.number, row, spot.folded.state, lookup)
-
-    def _keep(self, spot: Spot) -> None:
-        if self._keeps:
-            self._kept.put(spot)
 
     async def replay_turn(self, message_id: str | None = None) -> ReplayTurnResult:
         """Step to the next ``turn.completed``, or to the one of ``message_id``.
@@ -203,45 +216,14 @@ class ReplayHandle:
         require_number("sequence_number", sequence_number, low, high)
         async with self._lock:
             self._require_open()
-            await self._seek(sequence_number)
+            spot = await self._seeker.spot_at(sequence_number, self._spot)
+            self._stand(spot, sequence_number)
 
-    async def _seek(self, number: int) -> None:
-        begin = self._first
-        if self.window.snapshots != "off":
-            near = (self._kept.nearest(number), self._spot)
-            begin = max(
-                (spot for spot in near if spot is not None and spot.number <= number),
-                key=lambda spot: spot.number,
-                default=begin,
-            )
-        spot = await self._folded(begin, number)
-        if self.window.snapshots == "verify" and begin is not self._first:
-            again = state_digest((await self._folded(self._first, number)).folded)
-            if again != state_digest(spot.folded):
-                what = f"a kept state gives another state at event {spot.number} than a full fold"
-                raise self.window.diverged("state", what, spot.number, again)
+    def _stand(self, spot: Spot, number: int) -> None:
+        """Stand on ``spot``, which the seeker or a snapshot gave for ``number``."""
         self._spot = spot
         end = self._ahead.end
         self._ahead.reset(number if end is None else min(number, end))
-
-    async def _folded(self, begin: Spot, number: int) -> Spot:
-        """The spot behind the last row at or before ``number``, folded on from ``begin``."""
-        spot = begin
-        if number <= spot.number:
-            return spot
-        known = self._ahead.end is not None
-        async with aclosing(self._ahead.rows(spot.number, number if known else None)) as rows:
-            async for row in rows:
-                if row.sequence_number > number:
-                    return spot
-                check_row(self.window, spot, row)
-                spot = fold_row(self.window, spot, row)
-                self._keep(spot)
-                if spot.number == number:
-                    return spot
-        if not known:
-            self._ahead.freeze(spot.number)
-        return spot
 
     async def back(self) -> None:
         """One row back: ``seek`` to the row before this one; stays at the window's start.
@@ -285,10 +267,3 @@ class ReplayHandle:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
-
-
-def turn_ids(row: LogRow) -> tuple[str, ...]:
-    """The ids that name the turn which a ``turn.completed`` ends, its ``message_id`` first."""
-    payload = row.event.payload
-    given = (payload.get("message_id"), payload.get("messageId"), row.event.turn_id)
-    return tuple(value for value in given if isinstance(value, str) and value)

@@ -31,6 +31,13 @@ class KeptSpots:
                 del recent[next(iter(recent))]
         self._spaced.put(number, spot)
 
+    def before(self, number: int, spots: tuple[Spot, ...]) -> Spot:
+        """The last of ``spots`` and of the kept ones at or before ``number``; the first of
+        ``spots`` always is."""
+        kept = self.nearest(number)
+        near = spots if kept is None else (*spots, kept)
+        return max((spot for spot in near if spot.number <= number), key=lambda spot: spot.number)
+
     def nearest(self, number: int) -> Spot | None:
         """The last kept spot at or before ``number``."""
         exact = self._recent.get(number)

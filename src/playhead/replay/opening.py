@@ -17,7 +17,9 @@ from playhead.replay.ahead import Ahead
 from playhead.replay.cache import CacheBackend
 from playhead.replay.facet import ReplayEvents
 from playhead.replay.handle import ReplayHandle
+from playhead.replay.persisted import persisted_for
 from playhead.replay.window import Spot, Window, check_row, fold_row
+from playhead.store.snapshots import SnapshotStore
 
 
 class Opening:
@@ -29,11 +31,13 @@ class Opening:
         window: Window,
         projections: tuple[Projection, ...],
         backend: CacheBackend | None,
+        snapshot_store: SnapshotStore | None = None,
     ) -> None:
         self._events = events
         self._window = window
         self._projections = projections
         self._backend = backend
+        self._snapshots = snapshot_store
         self._entered: ReplayHandle | None = None
 
     def __await__(self) -> Generator[object, None, ReplayHandle]:
@@ -58,7 +62,10 @@ class Opening:
         first = Spot(window.start, start(self._projections))
         if window.start and window.base == "prefix":
             first = await self._prefix(window)
-        return ReplayHandle(self._events, window, first, self._backend, report)
+        persisted = persisted_for(
+            self._snapshots, self._events, window, verified=report is not None
+        )
+        return ReplayHandle(self._events, window, first, self._backend, report, persisted)
 
     async def _frozen(self) -> Window:
         """The window with the head of this moment as its end, where the facet can tell it.

@@ -18,8 +18,7 @@ from playhead.core.projections import BUILT_IN
 from playhead.errors import NotFound, Place, ReplayTurnNotFoundError, UsageError
 from playhead.replay.arguments import Snapshots, Verify
 from playhead.replay.cache import CacheReadMode, CacheStats, SqliteCache
-from playhead.replay.handle import turn_ids
-from playhead.replay.results import ReplayDoneResult
+from playhead.replay.results import ReplayDoneResult, turn_ids
 from playhead.replay.source import StoreRuntime
 from playhead.replay.sync import SyncReplayClient, SyncReplayHandle
 from playhead.store.onechain import OneChain

@@ -43,3 +43,10 @@ class ReplayTurnResult(NamedTuple):
     message_id: str | None
     step_results: tuple[ReplayStepResult, ...]
     state: State
+
+
+def turn_ids(row: LogRow) -> tuple[str, ...]:
+    """The ids that name the turn which a ``turn.completed`` ends, its ``message_id`` first."""
+    payload = row.event.payload
+    given = (payload.get("message_id"), payload.get("messageId"), row.event.turn_id)
+    return tuple(value for value in given if isinstance(value, str) and value)

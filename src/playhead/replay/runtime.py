@@ -8,48 +8,31 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from playhead.core.events import Draft
-from playhead.core.fold import Folded, Projection
+from playhead.core.fold import Projection
 from playhead.core.model import JSON, Report
-from playhead.core.state import State
-from playhead.core.wire import state_digest
 from playhead.errors import (
     ReplayTenantMismatchError,
-    ReplayTurnNotFoundError,
 )
 from playhead.replay.aggregate import Aggregation, Authorize, Chats, OnError, aggregate
-from playhead.replay.arguments import require_id, require_number, require_projections
+from playhead.replay.arguments import (
+    require_choice,
+    require_id,
+    require_number,
+    require_projections,
+)
 from playhead.replay.cache import CacheBackend
 from playhead.replay.client import ReplayClient
 from playhead.replay.facet import ReplayRuntimeFacet, require_events
 from playhead.replay.forked import ForkedReplay, make_fork
-from playhead.replay.handle import turn_ids
+from playhead.replay.handle import ReplayHandle
+from playhead.replay.opening import Opening
 from playhead.replay.outcomes import AggregateResult
-
-
-@dataclass(frozen=True, slots=True)
-class TurnReplay:
-    """A turn replayed whole: the state behind it and behind each of its rows.
-
-    ``completed`` is False for a chat whose last turn has no end; ``sequence_number`` is its last
-    row, ``first_sequence_number`` its first.
-    """
-
-    completed: bool
-    message_id: str | None
-    state: State
-    first_sequence_number: int
-    sequence_number: int
-    output: JSON
-    folded: tuple[Folded, ...]
-
-    @property
-    def digests(self) -> tuple[str, ...]:
-        """The digest of the state behind each row of the turn."""
-        return tuple(state_digest(one) for one in self.folded)
+from playhead.replay.restore import SnapshotVerify, restore
+from playhead.replay.turns import TurnReplay, last_turn
+from playhead.store.snapshots import Snapshot
 
 
 class ReplayRuntime:
@@ -85,35 +68,45 @@ class ReplayRuntime:
         self._require_tenant(tenant_id, chat_id)
         if message_id is not None:
             require_id("message_id", message_id)
-        found: TurnReplay | None = None
-        rows: list[Folded] = []
-        first, opening = 1, self._open(chat_id)
-        async with opening as handle:
-            async for result in handle:
-                rows.append(handle.folded)
-                if result.event_type != "turn.completed":
-                    continue
-                ids = turn_ids(result.row)
-                if message_id is None or message_id in ids:
-                    found = TurnReplay(
-                        True,
-                        ids[0] if ids else None,
-                        result.next_state,
-                        first,
-                        result.sequence_number,
-                        result.row.payload.get("output"),
-                        tuple(rows),
-                    )
-                    if message_id is not None:
-                        return found
-                first, rows = result.sequence_number + 1, []
-            if message_id is not None:
-                raise ReplayTurnNotFoundError(
-                    "no turn of this message_id in the chat", chat_id=chat_id, tenant_id=tenant_id
-                )
-            last = handle.current_sequence_number()
-            state = handle.current_state()
-        return found or TurnReplay(False, None, state, first, last, None, tuple(rows))
+        async with self._open(chat_id) as handle:
+            return await last_turn(handle, message_id)
+
+    async def from_snapshot(
+        self,
+        snapshot: bytes | Snapshot,
+        *,
+        chat_id: str,
+        tenant_id: str,
+        verify: SnapshotVerify = "full",
+    ) -> ReplayHandle:
+        """A handle at the sequence number of ``snapshot``, which steps and seeks on from there.
+
+        Args:
+            snapshot: what `ReplayHandle.snapshot` returned, of a handle with the projections of
+                this runtime.
+            verify: "full" verifies the chain, folds it again and compares, so that the state is
+                that of the log whoever made the snapshot. "digest" believes the state: it only
+                checks the digest, and that the log has the row that the snapshot was taken
+                behind; rows behind that are checked as they are taken.
+
+        Raises:
+            ReplayArgumentError: no snapshot, or one of another chat, tenant, reducer version or
+                of other projections.
+            ReplayDivergenceError: it is damaged or gives another state than the log (kind
+                "state"), or the log has not its row, or does not hold (kind "chain").
+            NotFound: the tenant has no such chat.
+        """
+        self._require_tenant(tenant_id, chat_id)
+        require_choice("verify", verify, ("full", "digest"))
+        return await restore(
+            self._client,
+            self._events,
+            snapshot,
+            chat_id=chat_id,
+            tenant_id=tenant_id,
+            full=verify == "full",
+            projections=self._projections,
+        )
 
     async def fork(
         self,
@@ -230,9 +223,9 @@ class ReplayRuntime:
         )
         return dict(document)
 
-    def _open(self, chat_id: str, **options: Any) -> Any:
+    def _open(self, chat_id: str) -> Opening:
         return self._client.from_event_log(
-            chat_id, tenant_id=self.tenant_id, projections=self._projections, **options
+            chat_id, tenant_id=self.tenant_id, projections=self._projections
         )
 
     def _require_tenant(self, tenant_id: object, chat_id: object) -> None:

@@ -23,6 +23,7 @@ from playhead.replay.facet import ReplayRuntimeFacet
 from playhead.replay.handle import ReplayHandle, Stepped
 from playhead.replay.results import ReplayDoneResult, ReplayStepResult, ReplayTurnResult
 from playhead.replay.window import Window
+from playhead.store.snapshots import SnapshotStore
 
 T = TypeVar("T")
 
@@ -108,6 +109,7 @@ class SyncReplayClient:
         verify: Verify = "open",
         snapshots: Snapshots = "use",
         unreadable: str = "raise",
+        snapshot_store: SnapshotStore | None = None,
     ) -> SyncReplayHandle:
         """A fresh handle, open. See `ReplayClient.from_event_log`."""
         opening = self._client.from_event_log(
@@ -121,6 +123,7 @@ class SyncReplayClient:
             verify=verify,
             snapshots=snapshots,
             unreadable=unreadable,
+            snapshot_store=snapshot_store,
         )
 
         async def opened() -> ReplayHandle:
@@ -183,6 +186,10 @@ class SyncReplayHandle:
     def state_digest(self) -> str:
         """See `ReplayHandle.state_digest`."""
         return self._handle.state_digest()
+
+    def snapshot(self) -> bytes:
+        """See `ReplayHandle.snapshot`."""
+        return self._handle.snapshot()
 
     def cache_stats(self) -> CacheStats:
         """See `ReplayHandle.cache_stats`."""

@@ -55,11 +55,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place in a window: the state behind row ``number``, and that row's hash ("" if unknown)."""
+    """A place in a window: the state behind row ``number``, and that row's hash ("" if unknown).
+
+    ``log_bytes`` counts the bytes of the rows folded so far, -1 once one came without bytes.
+    """
 
     number: int
     folded: Folded
     row_hash: str = ""
+    log_bytes: int = 0
 
 
 def check_row(window: Window, before: Spot, row: LogRow) -> None:
@@ -135,4 +139,5 @@ def fold_row(window: Window, before: Spot, row: LogRow) -> Spot:
             event_type=row.event.type,
             sequence_number=row.sequence_number,
         ) from None
-    return Spot(row.sequence_number, folded, row.row_hash)
+    size = before.log_bytes + len(row.line) + 1 if row.line and before.log_bytes >= 0 else -1
+    return Spot(row.sequence_number, folded, row.row_hash, size)
