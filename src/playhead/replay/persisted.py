@@ -95,13 +95,17 @@ class Persisted:
             spot = await self._spot(begin, found)
             if spot is not None:
                 return spot
-            await self.drop(begin, found.sequence_number)
+            await self._drop(key, found.sequence_number)
             at = found.sequence_number - 1
         return begin
 
-    async def drop(self, begin: Spot, number: int) -> None:
-        """Let the snapshot at ``number`` go: it is not what a fold gives."""
-        await asyncio.to_thread(self._store.drop, self._key(begin), number)
+    async def drop_all(self, spot: Spot) -> None:
+        """Let every snapshot of this fold go: one gave another state than the log, and those
+        behind it may have been folded on from it."""
+        await self._drop(self._key(spot), None)
+
+    async def _drop(self, key: SnapshotKey, number: int | None) -> None:
+        await asyncio.to_thread(self._store.drop, key, number)
         self._last = None
 
     async def _spot(self, begin: Spot, found: Snapshot) -> Spot | None:

@@ -40,24 +40,28 @@ class Seeker:
             ReplayDivergenceError: under snapshots="verify", a kept state is not what a full fold
                 gives (kind "state"). What checking and folding the rows between raises.
         """
-        begin = near = self._first
+        begin = self._first
         if self._keeps:
-            begin = near = self._kept.before(number, (self._first, here))
+            begin = self._kept.before(number, (self._first, here))
             if self._persisted is not None:
-                begin = await self._persisted.nearer(near, number)
-        spot = await self._folded(begin, number)
-        if self._window.snapshots == "verify" and begin is not self._first:
-            again = state_digest((await self._folded(self._first, number)).folded)
-            found = state_digest(spot.folded)
-            if again != found:
-                if self._persisted is not None and begin is not near:
-                    await self._persisted.drop(begin, begin.number)
-                what = f"a kept state gives another state at event {spot.number} than a full fold"
-                raise self._window.diverged("state", what, spot.number, again, found)
+                begin = await self._persisted.nearer(begin, number)
+        if self._window.snapshots != "verify" or begin is self._first:
+            return await self._folded(begin, number)
+        spot = await self._folded(self._first, number)
+        expected = state_digest(spot.folded)
+        found = state_digest((await self._folded(begin, number, keep=False)).folded)
+        if found != expected:
+            if self._persisted is not None:
+                await self._persisted.drop_all(begin)
+            what = f"a kept state gives another state at event {spot.number} than a full fold"
+            raise self._window.diverged("state", what, spot.number, expected, found)
         return spot
 
-    async def _folded(self, begin: Spot, number: int) -> Spot:
-        """The spot behind the last row at or before ``number``, folded on from ``begin``."""
+    async def _folded(self, begin: Spot, number: int, *, keep: bool = True) -> Spot:
+        """The spot behind the last row at or before ``number``, folded on from ``begin``.
+
+        ``keep`` is False for a fold that is only compared: what a bad state led to is not kept.
+        """
         spot = begin
         if number <= spot.number:
             return spot
@@ -68,9 +72,10 @@ class Seeker:
                     return spot
                 check_row(self._window, spot, row)
                 spot = fold_row(self._window, spot, row)
-                self.keep(spot)
-                if self._persisted is not None and self._persisted.wants(spot):
-                    await self._persisted.keep(spot)
+                if keep:
+                    self.keep(spot)
+                    if self._persisted is not None and self._persisted.wants(spot):
+                        await self._persisted.keep(spot)
                 if spot.number == number:
                     return spot
         if not known:
