@@ -1,4 +1,4 @@
-"""Snapshots that outlive a handle, for its `seek` (docs/reference/replay.md, "Snapshots").
+"""Snapshots that outlive a handle, for its `seek` (contract: "Snapshots").
 
 A cache and never evidence. One is used only when the rows that it stands for were verified, the
 log still has its row under the same hash, and version and projections are the same; any other is

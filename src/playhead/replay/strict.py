@@ -8,37 +8,40 @@ counter kept between calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from playhead.errors import ReplayDivergenceError
+from playhead.core.wire import state_digest
+from playhead.errors import PlayheadError, ReplayDivergenceError, ValueRefused
 from playhead.replay.arguments import require_number
 from playhead.replay.client import ReplayClient
 from playhead.replay.handle import ReplayHandle
 from playhead.replay.results import ReplayDoneResult
+from playhead.replay.seeds import strict_processes
+from playhead.replay.strictness import (
+    BY_FAULT,
+    BY_JUMP,
+    BY_LENGTH,
+    BY_STATE,
+    StrictVerdict,
+    all_equal,
+    require_projection_fault,
+)
+from playhead.replay.turns import TurnReplay
 
 if TYPE_CHECKING:
     from playhead.replay.runtime import ReplayRuntime
 
+__all__ = [
+    "StrictHandleReplay",
+    "StrictReplay",
+    "StrictVerdict",
+    "create_strict_handle_replay",
+    "create_strict_replay",
+    "strict_processes",
+]
+
 _MOST_HANDLES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class StrictVerdict:
-    """What a gate saw.
-
-    ``steps`` were taken by every handle; ``first_divergence_at`` is the index of a step, from 0,
-    at which states differ first, None when they never do; ``sequence_number`` is its row and
-    ``digests`` the digests there, one for each handle ("" for one that could not go on).
-    """
-
-    deterministic: bool
-    steps: int
-    first_divergence_at: int | None = None
-    sequence_number: int | None = None
-    digests: tuple[str, ...] = ()
 
 
 class StrictHandleReplay:
@@ -83,49 +86,52 @@ class StrictHandleReplay:
         walked: ReplayHandle,
         verdict: StrictVerdict,
     ) -> StrictVerdict:
-        """N steps must equal ``seek(N)``: a projection may depend on how it was reached."""
-        options = {**options, "snapshots": "off"}
+        """N steps must equal ``seek(N)``: a projection may depend on how it was reached. Both
+        states are digested anew, so that what changed one in place is seen as well."""
+        number, jumped = walked.current_sequence_number(), ""
+        options = {**options, "snapshots": "off", "snapshot_store": None}
         async with self._client.from_event_log(chat_id, tenant_id=tenant_id, **options) as other:
-            await other.seek(walked.current_sequence_number())
-            digests = (walked.state_digest(), other.state_digest())
+            try:
+                await other.seek(number)
+                jumped = state_digest(other.folded)
+            except (ReplayDivergenceError, ValueRefused) as error:
+                require_projection_fault(error)
+        digests = (state_digest(walked.folded), jumped)
         if digests[0] == digests[1]:
             return verdict
-        number = walked.current_sequence_number()
-        return StrictVerdict(False, verdict.steps, verdict.steps - 1, number, digests)
+        at = verdict.steps - 1
+        return StrictVerdict(False, verdict.steps, at, number, digests, BY_JUMP)
 
 
 async def _lockstep(handles: list[ReplayHandle]) -> StrictVerdict:
-    if not _all_equal(handle.state_digest() for handle in handles):
-        digests = tuple(handle.state_digest() for handle in handles)
-        return StrictVerdict(False, 0, 0, handles[0].current_sequence_number(), digests)
+    digests = tuple(handle.state_digest() for handle in handles)
+    if not all_equal(digests):
+        number = handles[0].current_sequence_number()
+        return StrictVerdict(False, 0, 0, number, digests, BY_STATE)
     steps = 0
     while True:
         outcomes = [await _stepped(handle) for handle in handles]
-        faults = [outcome for outcome in outcomes if isinstance(outcome, ReplayDivergenceError)]
-        if len(faults) == len(handles):
+        faults = [outcome for outcome in outcomes if isinstance(outcome, PlayheadError)]
+        if len(faults) == len(handles) and all_equal(fault.what for fault in faults):
             raise faults[0]
         if all(outcome == "" for outcome in outcomes):
             return StrictVerdict(True, steps)
         digests = tuple(outcome if isinstance(outcome, str) else "" for outcome in outcomes)
-        if faults or not _all_equal(digests):
+        if faults or not all_equal(digests):
             number = max(handle.current_sequence_number() for handle in handles)
-            return StrictVerdict(False, steps, steps, number, digests)
+            reason = BY_FAULT if faults else BY_LENGTH if "" in digests else BY_STATE
+            return StrictVerdict(False, steps, steps, number, digests, reason)
         steps += 1
 
 
-async def _stepped(handle: ReplayHandle) -> str | ReplayDivergenceError:
+async def _stepped(handle: ReplayHandle) -> str | PlayheadError:
     """The digest behind one more step, "" at the end, or the fault of a projection."""
     try:
         result = await handle.step()
-    except ReplayDivergenceError as error:
-        if error.kind != "projection":
-            raise
+        return "" if isinstance(result, ReplayDoneResult) else handle.state_digest()
+    except (ReplayDivergenceError, ValueRefused) as error:
+        require_projection_fault(error)
         return error
-    return "" if isinstance(result, ReplayDoneResult) else handle.state_digest()
-
-
-def _all_equal(values: Iterable[object]) -> bool:
-    return len(set(values)) <= 1
 
 
 def create_strict_handle_replay(client: ReplayClient, *, handles: int = 2) -> StrictHandleReplay:
@@ -155,21 +161,41 @@ class StrictReplay:
         """Replay the turn several times; ``steps`` counts its rows.
 
         Raises:
-            As `ReplayRuntime.replay_turn`.
+            As `ReplayRuntime.replay_turn`, when every run raises alike.
         """
-        runs = []
+        runs: list[TurnReplay] = []
+        faults: list[ReplayDivergenceError] = []
         for _ in range(self._runs):
-            turn = await self._runtime.replay_turn(
-                chat_id, tenant_id=tenant_id, message_id=message_id
-            )
-            runs.append(turn)
-        first = runs[0]
-        for index in range(max(len(run.digests) for run in runs)):
-            digests = tuple(run.digests[index] if index < len(run.digests) else "" for run in runs)
-            if not _all_equal(digests):
+            try:
+                turn = await self._runtime.replay_turn(
+                    chat_id, tenant_id=tenant_id, message_id=message_id
+                )
+                runs.append(turn)
+            except ReplayDivergenceError as error:
+                require_projection_fault(error)
+                faults.append(error)
+        if not runs and all_equal(fault.what for fault in faults):
+            raise faults[0]
+        if faults:
+            return _faulty(runs, faults)
+        first, rows = runs[0], [run.digests for run in runs]
+        shortest = min(map(len, rows))
+        for index in range(max(map(len, rows))):
+            digests = tuple(row[index] if index < len(row) else "" for row in rows)
+            if not all_equal(digests):
                 number = first.first_sequence_number + index
-                return StrictVerdict(False, index, index, number, digests)
-        return StrictVerdict(True, len(first.digests))
+                reason = BY_STATE if index < shortest else BY_LENGTH
+                return StrictVerdict(False, index, index, number, digests, reason)
+        return StrictVerdict(True, shortest)
+
+
+def _faulty(runs: list[TurnReplay], faults: list[ReplayDivergenceError]) -> StrictVerdict:
+    """Some runs raised: the row at which the first did, counted from the turn's first."""
+    number = min((fault.sequence_number or 0 for fault in faults), default=0)
+    index = max(0, number - (runs[0].first_sequence_number if runs else 1))
+    ends = tuple(run.digests[-1] if run.digests else "" for run in runs)
+    digests = (*ends, *("" for _ in faults))
+    return StrictVerdict(False, index, index, number, digests, BY_FAULT)
 
 
 def create_strict_replay(runtime: ReplayRuntime, *, runs: int = 2) -> StrictReplay:
