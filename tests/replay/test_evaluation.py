@@ -6,14 +6,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import playhead
-from facets import CHAT, TENANT, runtime
-from playhead.errors import NotFound, ReplayArgumentError
+from facets import CHAT, TENANT, row, runtime
+from playhead.errors import BlobError, NotFound, ReplayArgumentError
 from playhead.replay import LastAnswer, ReplayClient, create_default_replay_client
 from playhead.replay.evaluation import EvalReplayClient
+from playhead.replay.source import StoreRuntime
 
 
 class Suite:
@@ -71,9 +73,85 @@ async def test_the_tenant_is_that_of_the_adapter(root: Path) -> None:
     client = create_default_replay_client(root)
     for tenant in ("", None, " "):
         with pytest.raises(ReplayArgumentError):
-            await LastAnswer(client, tenant).replay(CHAT)  # type: ignore[arg-type]
+            LastAnswer(client, tenant)  # type: ignore[arg-type]
+    for bad in ((None, TENANT), (client, TENANT, object())):
+        with pytest.raises(ReplayArgumentError):
+            LastAnswer(*bad)  # type: ignore[arg-type]
     with pytest.raises(NotFound):
         await LastAnswer(client, "somebody-else").replay(CHAT)
+
+
+def answered(root: Path, *results: Any) -> None:
+    with playhead.record("helper", root=root, tenant_id=TENANT, chat_id=CHAT) as run:
+        for result in results:
+            with run.model_call("m", [{"role": "user", "content": "?"}]) as call:
+                call.respond(result)
+
+
+SAID = {"role": "assistant", "content": "Said before."}
+TOOL_ONLY = {"role": "assistant", "content": [{"type": "tool_use", "name": "t", "input": {}}]}
+OPENAI = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [{}]}}]}
+LONG = "It is long. " * 4000
+
+
+@pytest.mark.parametrize(
+    ("results", "output"),
+    [
+        (["Plain text."], "Plain text."),
+        ([SAID, TOOL_ONLY], "Said before."),
+        ([SAID, OPENAI], "Said before."),
+        ([TOOL_ONLY], ""),
+        ([SAID, {"role": "user", "content": "not mine"}], "Said before."),
+        (
+            [
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "hm"},
+                        {"type": "text", "text": "One."},
+                        {"type": "tool_use", "name": "t", "input": {}},
+                        {"type": "text", "text": "Two."},
+                    ],
+                }
+            ],
+            "One.\nTwo.",
+        ),
+        ([SAID, LONG], LONG),
+        ([SAID, {"role": "assistant", "content": LONG}], LONG),
+        ([SAID, {"role": "assistant", "content": [{"type": "text", "text": LONG}]}], LONG),
+        ([LONG, SAID], "Said before."),
+        ([{"role": "assistant", "content": {"answer": 42}}], '{"answer": 42}'),
+    ],
+    ids=str,
+)
+async def test_the_output_is_what_was_said_and_all_of_it(
+    root: Path, results: list[Any], output: str
+) -> None:
+    answered(root, *results)
+    with StoreRuntime.open(root) as opened:
+        client = ReplayClient(opened)
+        whole = LastAnswer(client, TENANT, opened.store.blobs(TENANT))
+        assert (await whole.replay(CHAT))["output"] == output
+        if output == LONG:
+            with pytest.raises(BlobError, match="blobs="):
+                await LastAnswer(client, TENANT).replay(CHAT)
+
+            class Wrong:
+                def get(self, digest: str) -> bytes:
+                    return b"another answer"
+
+            with pytest.raises(BlobError):
+                await LastAnswer(client, TENANT, Wrong()).replay(CHAT)
+
+
+async def test_a_subagent_does_not_answer_for_the_run() -> None:
+    rows = [
+        row(1, "model.responded", {"call_id": "a", "result": "Mine."}),
+        row(2, "model.responded", {"call_id": "b", "result": "Theirs."}) | {"subagent_run_id": "s"},
+    ]
+    assert (await LastAnswer(ReplayClient(runtime(*rows)), TENANT).replay(CHAT))[
+        "output"
+    ] == "Mine."
 
 
 PROBE = """

@@ -6,12 +6,14 @@ here imports one. The adapter's output is the text of the last answer, not the r
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TYPE_CHECKING, NotRequired, Protocol, TypedDict
 
 from playhead.core.messages import Messages
-from playhead.core.model import JSON
-from playhead.replay.render import content_text
+from playhead.errors import BlobError, ReplayArgumentError
+from playhead.replay.answers import BlobReader, LastResult, last_text
+from playhead.replay.arguments import MAX_NUMBER, require_id
 
 if TYPE_CHECKING:
     from playhead.replay.client import ReplayClient
@@ -26,10 +28,10 @@ class EvalMetadata(TypedDict):
 
 
 class EvalReplayOutput(TypedDict):
-    """What an evaluation gets."""
+    """What an evaluation gets. `LastAnswer` always gives ``metadata``; other adapters need not."""
 
     output: str
-    metadata: EvalMetadata
+    metadata: NotRequired[EvalMetadata]
 
 
 class EvalReplayClient(Protocol):
@@ -42,29 +44,44 @@ class EvalReplayClient(Protocol):
 class LastAnswer:
     """An `EvalReplayClient` over a `ReplayClient`, for the chats of one tenant.
 
-    ``output`` is the text of the last message of the assistant in the chat; "" when there is none.
+    ``output`` is the text of the last message of the assistant that says anything; thoughts and
+    calls of tools are no text, and "" is a chat without an answer. A long answer was recorded as a
+    blob: it is read from ``blobs`` (``store.blobs(tenant_id)``), and never replaced by a word that
+    stands for it.
+
+    Raises:
+        ReplayArgumentError: a bad tenant, or a client or blobs that are none.
     """
 
     client: ReplayClient
     tenant_id: str
+    blobs: BlobReader | None = None
+
+    def __post_init__(self) -> None:
+        require_id("tenant_id", self.tenant_id)
+        for name, value, method in (
+            ("client", self.client, "from_event_log"),
+            ("blobs", self.blobs, "get"),
+        ):
+            if not callable(getattr(value, method, None)) and (name == "client" or value):
+                raise ReplayArgumentError(name, f"has no {method}()")
 
     async def replay(self, chat_id: str) -> EvalReplayOutput:
-        """Fold the chat to its head.
+        """Fold the chat to its head; the cache is never asked.
 
         Raises:
-            As `ReplayClient.from_event_log` and `ReplayHandle.step`.
+            As `ReplayClient.from_event_log` and `ReplayHandle.seek`.
+            BlobError: the answer is a blob, and it is missing, changed or not to be read.
         """
         opening = self.client.from_event_log(
-            chat_id, tenant_id=self.tenant_id, projections=(Messages(),)
+            chat_id, tenant_id=self.tenant_id, projections=(Messages(), LastResult())
         )
         async with opening as handle:
-            if handle.window.stop is not None:
-                await handle.seek(handle.window.stop)
-            else:
-                async for _ in handle:
-                    pass
+            stop = handle.window.stop
+            await handle.seek(MAX_NUMBER if stop is None else stop)
+            messages, result = handle.view("messages"), handle.view("last_result")
             return {
-                "output": _last_answer(handle.view("messages")),
+                "output": await asyncio.to_thread(last_text, messages, result, self._blob),
                 "metadata": {
                     "state_digest": handle.state_digest(),
                     "sequence_number": handle.current_sequence_number(),
@@ -72,11 +89,10 @@ class LastAnswer:
                 },
             }
 
-
-def _last_answer(messages: JSON) -> str:
-    for message in reversed(messages if isinstance(messages, list) else []):
-        if isinstance(message, dict) and message.get("role") == "assistant":
-            text = content_text(message.get("content"))
-            if text:
-                return text
-    return ""
+    def _blob(self, digest: str) -> bytes:
+        if self.blobs is None:
+            raise BlobError(
+                "the answer is kept as a blob, and there is nothing to read it from",
+                remedy="Give LastAnswer blobs=store.blobs(tenant_id)",
+            )
+        return self.blobs.get(digest)
