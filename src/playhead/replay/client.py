@@ -41,18 +41,26 @@ class ReplayClient:
         runtime: any object whose ``events`` has ``iterate`` and ``fold``.
         cache_backend: where `step` looks up rows with a cache key; None looks nothing up, in
             every mode.
+        snapshot_store: where `seek` of every handle looks for kept states and keeps them; None
+            keeps none beyond a handle.
 
     Raises:
         TypeError: ``runtime`` is missing, or lacks what it must have; the message says what.
+        ReplayArgumentError: ``snapshot_store`` is no place for snapshots.
     """
 
     def __init__(
-        self, runtime: ReplayRuntimeFacet, *, cache_backend: CacheBackend | None = None
+        self,
+        runtime: ReplayRuntimeFacet,
+        *,
+        cache_backend: CacheBackend | None = None,
+        snapshot_store: SnapshotStore | None = None,
     ) -> None:
         self._events = require_events(runtime)
         if cache_backend is not None and not callable(getattr(cache_backend, "get", None)):
             raise TypeError(f"cache_backend ({type(cache_backend).__name__}) has no get()")
         self._backend = cache_backend
+        self._snapshots = require_snapshot_store(snapshot_store)
 
     def from_event_log(
         self,
@@ -89,7 +97,8 @@ class ReplayClient:
                 with a full fold, "off" always folds from the window's start.
             unreadable: "raise" at a line that is no row, or "count" it as a row without effect.
             snapshot_store: where `seek` keeps states for handles to come, and looks for them;
-                only rows that were verified are kept from, so not with verify="off".
+                only rows that were verified are kept from, so not with verify="off". None is
+                that of the client.
 
         Raises:
             ReplayArgumentError: an argument is off; it is a `TypeError` and a `ValueError` and
@@ -115,7 +124,9 @@ class ReplayClient:
             snapshots=require_choice("snapshots", snapshots, ("off", "use", "verify")),  # type: ignore[arg-type]
             pass_unreadable=require_choice("unreadable", unreadable, ("raise", "count")) == "count",
         )
-        store = require_snapshot_store(snapshot_store)
+        store = self._snapshots
+        if snapshot_store is not None:
+            store = require_snapshot_store(snapshot_store)
         return Opening(self._events, window, chosen, self._backend, store)
 
 
@@ -123,16 +134,19 @@ def create_default_replay_client(
     store_url: str | os.PathLike[str] | Root | Store | None = None,
     *,
     cache_backend: CacheBackend | None = None,
+    snapshot_store: SnapshotStore | None = None,
 ) -> ReplayClient:
     """A client over a store: a directory, ``sqlite:///...``, ``postgresql://...``, ``memory://``.
 
     Args:
         store_url: where the chains lie; None is ``PLAYHEAD_ROOT``, else ``.sdd``.
-        cache_backend: as in `ReplayClient`.
+        cache_backend, snapshot_store: as in `ReplayClient`.
 
     Raises:
         UsageError, StoreError, Unreadable: no such kind of store, or it does not answer.
     """
     from playhead.replay.source import StoreRuntime
 
-    return ReplayClient(StoreRuntime.open(store_url), cache_backend=cache_backend)
+    return ReplayClient(
+        StoreRuntime.open(store_url), cache_backend=cache_backend, snapshot_store=snapshot_store
+    )

@@ -44,7 +44,9 @@ class Seeker:
         if self._keeps:
             begin = self._kept.before(number, (self._first, here))
             if self._persisted is not None:
-                begin = await self._persisted.nearer(begin, number)
+                end = self._ahead.end  # frozen: a snapshot of later rows is none of this window
+                upto = number if end is None else min(number, end)
+                begin = await self._persisted.nearer(begin, upto)
         if self._window.snapshots != "verify" or begin is self._first:
             return await self._folded(begin, number)
         spot = await self._folded(self._first, number)

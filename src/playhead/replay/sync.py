@@ -83,9 +83,15 @@ class SyncReplayClient:
     """`ReplayClient` without ``await``. Arguments and errors are those of `ReplayClient`."""
 
     def __init__(
-        self, runtime: ReplayRuntimeFacet, *, cache_backend: CacheBackend | None = None
+        self,
+        runtime: ReplayRuntimeFacet,
+        *,
+        cache_backend: CacheBackend | None = None,
+        snapshot_store: SnapshotStore | None = None,
     ) -> None:
-        self._client = ReplayClient(runtime, cache_backend=cache_backend)
+        self._client = ReplayClient(
+            runtime, cache_backend=cache_backend, snapshot_store=snapshot_store
+        )
         self._thread = LoopThread()
 
     @classmethod
