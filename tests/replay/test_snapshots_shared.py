@@ -317,7 +317,8 @@ async def test_the_store_of_a_client_serves_all_its_handles(tmp_path: Path) -> N
     for number in range(2):
         async with client.from_event_log(CHAT, tenant_id=TENANT) as handle:
             await handle.seek(LONG)
-        assert (store.stats.found > 0) == (number > 0) and store.stats.kept > 0
+            said = handle.snapshot_stats()
+        assert (said.begun, said.kept > 0, said.dropped) == (number, number == 0, 0)
     mine = MemorySnapshots(SECRET)
     async with client.from_event_log(CHAT, tenant_id=TENANT, snapshot_store=mine) as handle:
         await handle.seek(LONG)
@@ -328,6 +329,23 @@ async def test_the_store_of_a_client_serves_all_its_handles(tmp_path: Path) -> N
             before = store.stats.found
             walked.seek(LONG)
             assert store.stats.found > before
+            assert walked.snapshot_stats() == persisted.SnapshotUse(begun=1)
         for made in (ReplayClient, SyncReplayClient):
             with pytest.raises(ReplayArgumentError, match="snapshot_store"):
                 made(opened, snapshot_store=object())  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("near")
+async def test_a_handle_says_what_it_dropped() -> None:
+    rows = chained(Draft("acme.thing", {"n": n}) for n in range(20))
+    store = MemorySnapshots(SECRET)
+    at_every_row(store, chained(Draft("acme.other", {}) for _ in range(20)), 0, "zero@0")
+    handle = await ReplayClient(Runtime(Verified(rows)), snapshot_store=store).from_event_log(
+        CHAT, tenant_id=TENANT, projections=BUILT_IN
+    )
+    assert handle.snapshot_stats() == persisted.SnapshotUse()
+    await handle.seek(15)
+    assert handle.snapshot_stats() == persisted.SnapshotUse(dropped=15)
+    assert canonical_state(handle.folded) == canonical_state(
+        fold((row.event for row in rows[:15]), BUILT_IN)
+    )

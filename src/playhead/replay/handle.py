@@ -23,7 +23,7 @@ from playhead.replay.arguments import require_id, require_number
 from playhead.replay.cache import CacheBackend, CacheLookup, CacheStats
 from playhead.replay.facet import ReplayEvents
 from playhead.replay.lookups import Lookups
-from playhead.replay.persisted import Persisted
+from playhead.replay.persisted import Persisted, SnapshotUse
 from playhead.replay.portable import write_snapshot
 from playhead.replay.results import (
     DONE,
@@ -114,6 +114,10 @@ class ReplayHandle:
     def cache_stats(self) -> CacheStats:
         """How many lookups hit, missed, crossed modes or would have gone live."""
         return self._lookups.stats
+
+    def snapshot_stats(self) -> SnapshotUse:
+        """How many seeks began at a persisted snapshot, how many were dropped and kept."""
+        return self._seeker.snapshot_use
 
     # -- forward
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import dataclass, replace
 from typing import Final
 
 from playhead.core.fold import fingerprint
@@ -24,6 +25,17 @@ from playhead.store.snapshots import Snapshot, SnapshotKey, SnapshotStore
 
 _NEAR: Final = 256
 """Rows that are folded sooner than a snapshot is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotUse:
+    """What one handle did with snapshots that outlive it: ``begun`` counts seeks that began at
+    one, ``dropped`` those that did not fit the log, ``kept`` those it wrote. When a full fold
+    gave another state (snapshots="verify"), all of the fold go, and ``dropped`` counts one."""
+
+    begun: int = 0
+    dropped: int = 0
+    kept: int = 0
 
 
 def require_snapshot_store(value: object) -> SnapshotStore | None:
@@ -75,6 +87,7 @@ class Persisted:
         self._last: tuple[int, int] | None = None  # number and log bytes of the last one kept
         self._size = 0
         self._off = False
+        self.use = SnapshotUse()
 
     def _key(self, spot: Spot) -> SnapshotKey:
         window = self._window
@@ -94,6 +107,7 @@ class Persisted:
                 break
             spot = await self._spot(begin, found)
             if spot is not None:
+                self.use = replace(self.use, begun=self.use.begun + 1)
                 return spot
             await self._drop(key, found.sequence_number)
             at = found.sequence_number - 1
@@ -106,6 +120,7 @@ class Persisted:
 
     async def _drop(self, key: SnapshotKey, number: int | None) -> None:
         await asyncio.to_thread(self._store.drop, key, number)
+        self.use = replace(self.use, dropped=self.use.dropped + 1)
         self._last = None
 
     async def _spot(self, begin: Spot, found: Snapshot) -> Spot | None:
@@ -153,4 +168,5 @@ class Persisted:
         if self.wants(spot):
             self._last = (spot.number, spot.log_bytes)
             snapshot = Snapshot(key, spot.number, spot.row_hash, state, spot.log_bytes)
-            await asyncio.to_thread(self._store.put, snapshot)
+            done = await asyncio.to_thread(self._store.put, snapshot)
+            self.use = replace(self.use, kept=self.use.kept + bool(done))

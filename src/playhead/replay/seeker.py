@@ -11,7 +11,7 @@ from contextlib import aclosing
 from playhead.core.wire import state_digest
 from playhead.replay.ahead import Ahead
 from playhead.replay.kept import KeptSpots
-from playhead.replay.persisted import Persisted
+from playhead.replay.persisted import Persisted, SnapshotUse
 from playhead.replay.window import Spot, Window, check_row, fold_row
 
 
@@ -27,6 +27,11 @@ class Seeker:
         self._keeps = window.snapshots != "off"
         self._kept = KeptSpots()
         self._persisted = persisted
+
+    @property
+    def snapshot_use(self) -> SnapshotUse:
+        """What was done with persisted snapshots."""
+        return SnapshotUse() if self._persisted is None else self._persisted.use
 
     def keep(self, spot: Spot) -> None:
         """A spot that was passed: a later seek may begin there."""

@@ -21,6 +21,7 @@ from playhead.replay.cache import CacheBackend, CacheReadMode, CacheStats
 from playhead.replay.client import ReplayClient
 from playhead.replay.facet import ReplayRuntimeFacet
 from playhead.replay.handle import ReplayHandle, Stepped
+from playhead.replay.persisted import SnapshotUse
 from playhead.replay.results import ReplayDoneResult, ReplayStepResult, ReplayTurnResult
 from playhead.replay.window import Window
 from playhead.store.snapshots import SnapshotStore
@@ -200,6 +201,10 @@ class SyncReplayHandle:
     def cache_stats(self) -> CacheStats:
         """See `ReplayHandle.cache_stats`."""
         return self._handle.cache_stats()
+
+    def snapshot_stats(self) -> SnapshotUse:
+        """See `ReplayHandle.snapshot_stats`."""
+        return self._handle.snapshot_stats()
 
     def step(self) -> Stepped:
         """See `ReplayHandle.step`."""
