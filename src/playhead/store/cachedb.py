@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 from playhead.core.cacheentry import MAX_VALUE, CacheEntry, Kept, check_owner, keep, taken
 from playhead.errors import StoreError
-from playhead.store.durable import ensure_dir, open_regular
+from playhead.store.sqlitekind import check_kind
 
 T = TypeVar("T")
 
@@ -34,9 +34,6 @@ _GET: Final = (
     "WHERE tenant_id = ? AND key = ?"
 )
 _PUT: Final = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)"
-_MAGIC: Final = b"SQLite format 3\0"
-_HEADER: Final = 100
-"""Bytes of a SQLite file's header: with fewer, SQLite would wait for the rest of it."""
 _BUSY: Final = 10.0
 """Seconds to wait for another writer of the file."""
 _REMEDY: Final = "Name the file of a cache, or delete it: a cache is filled again"
@@ -109,12 +106,7 @@ def _refused(path: Path, error: Exception) -> StoreError:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    ensure_dir(path.parent)
-    fd = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with open(fd, "rb", buffering=0) as handle:
-        begins = handle.read(_HEADER)
-    if begins and (len(begins) < _HEADER or not begins.startswith(_MAGIC)):
-        raise StoreError(f"{path}: no SQLite file, or one cut short", remedy=_REMEDY)
+    check_kind(path, create=True)
     link = sqlite3.connect(path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
     try:
         link.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE + 65_536)

@@ -20,10 +20,10 @@ from playhead.core.decode import row_of
 from playhead.core.model import JSON
 from playhead.core.rows import BadRow, Row
 from playhead.errors import Place, StoreError
-from playhead.store.durable import ensure_dir, open_regular
 from playhead.store.heads import placed
 from playhead.store.reader import blocks_of, split_lines
 from playhead.store.scope import column_text
+from playhead.store.sqlitekind import check_kind
 
 _MARK = 0x70686964  # "phid"
 _BATCH = 4096
@@ -97,8 +97,7 @@ class IdIndex:
         """Open the file; one that is not of this chain is thrown away and begun anew."""
         if not self._usable():
             self._throw_away()
-        ensure_dir(self.path.parent)
-        os.close(open_regular(self.path, os.O_RDWR | os.O_CREAT))
+        check_kind(self.path, create=True)
         self._db = db = sqlite3.connect(
             self.path, isolation_level=None, check_same_thread=False, timeout=5
         )

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from playhead.errors import Place, PlayheadError, StoreError
-from playhead.store.durable import ensure_dir, open_regular
 from playhead.store.scope import check_scope
 from playhead.store.snapshots import (
     MAX_STATE,
@@ -28,6 +27,7 @@ from playhead.store.snapshots import (
     holds,
     mac_of,
 )
+from playhead.store.sqlitekind import check_kind
 
 T = TypeVar("T")
 
@@ -190,8 +190,7 @@ def _refused(path: Path, error: Exception) -> StoreError:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    ensure_dir(path.parent)
-    os.close(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    check_kind(path, create=True)
     link = sqlite3.connect(path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
     try:
         link.text_factory = _text

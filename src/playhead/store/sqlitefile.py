@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 from typing import Final
 
-from playhead.errors import Place, Refused, StoreError, Unreadable
-from playhead.store.durable import ensure_dir, open_regular
+from playhead.errors import Place, Refused, StoreError
+from playhead.store.sqlitekind import check_kind
 
 APPLICATION: Final = 0x706C6864  # "plhd"
 VERSION: Final = 1
 BUSY_SECONDS: Final = 30.0
 """How long a process waits for another one's transaction."""
-_MAGIC: Final = b"SQLite format 3\0"
 
 _TABLES: Final = (
     "CREATE TABLE chats (tenant_id TEXT NOT NULL, chat_id TEXT NOT NULL, run_id TEXT NOT NULL,"
@@ -42,7 +40,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
         Refused, Unreadable: a link, another kind of file, or a database of another program.
         StoreError: SQLite refuses.
     """
-    _check_kind(path, create)
+    check_kind(path, create=create)
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         _prepare(db, path)
@@ -53,27 +51,6 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
         db.close()
         raise
     return db
-
-
-def _check_kind(path: Path, create: bool) -> None:
-    """The file and its companions are regular files; the file is empty or begins as SQLite."""
-    if create:
-        ensure_dir(path.parent)
-    fd = open_regular(path, os.O_RDWR | (os.O_CREAT if create else 0))
-    try:
-        magic = os.pread(fd, len(_MAGIC), 0)
-        opened = os.fstat(fd)
-    finally:
-        os.close(fd)
-    seen = os.lstat(path)
-    if (seen.st_dev, seen.st_ino) != (opened.st_dev, opened.st_ino):
-        raise Unreadable("it was replaced while it was opened", place=Place(str(path)))
-    if magic and magic != _MAGIC:
-        raise _not_ours(path, "not a SQLite database")
-    for end in ("-wal", "-shm", "-journal"):
-        beside = path.with_name(path.name + end)
-        if os.path.lexists(beside):
-            os.close(open_regular(beside))
 
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
