@@ -180,3 +180,16 @@ def test_replay_loads_no_evaluation_package_and_no_recorder() -> None:
     assert loaded <= allowed, loaded - allowed
     assert recorder == "[]"
     assert not [name for name in loaded if "eval" in name]
+
+
+def test_what_the_contract_names_is_there() -> None:
+    import playhead.replay.cache
+    import playhead.replay.strict
+
+    for name in dir(playhead.replay):
+        assert getattr(playhead.replay, name).__name__ == name
+    assert playhead.replay.cache.CacheReadMode is playhead.replay.CacheReadMode
+    for name in playhead.replay.strict.__all__:
+        assert callable(getattr(playhead.replay.strict, name))
+    with pytest.raises(AttributeError):
+        _ = playhead.replay.nothing
