@@ -38,6 +38,31 @@ class SnapshotUse:
     kept: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How large a snapshot would be: encoding one that is not kept costs as much as one that is.
+
+    A state is taken to grow with the log as it did between the last two that were encoded, but
+    to no more than twice the last one, so that it is looked at again.
+    """
+
+    size: int = 0
+    log_bytes: int = 0
+    growth: float = 0.0
+
+    def then(self, log_bytes: int, size: int) -> _Size:
+        """With one more that is known."""
+        more = log_bytes - self.log_bytes
+        if more <= 0:
+            return replace(self, size=max(self.size, size))
+        return _Size(size, log_bytes, max(0.0, (size - self.size) / more))
+
+    def at(self, log_bytes: int) -> int:
+        """The size to be expected behind so many bytes of the log."""
+        more = max(0, log_bytes - self.log_bytes)
+        return min(self.size + int(self.growth * more), 2 * self.size)
+
+
 def require_snapshot_store(value: object) -> SnapshotStore | None:
     """A place for snapshots, or None.
 
@@ -85,7 +110,7 @@ class Persisted:
         self._events = events
         self._window = window
         self._last: tuple[int, int] | None = None  # number and log bytes of the last one kept
-        self._size = 0
+        self._size = _Size()
         self._off = False
         self.use = SnapshotUse()
 
@@ -143,7 +168,7 @@ class Persisted:
         return worth_keeping(
             rows_since=spot.number - number,
             log_bytes_since=spot.log_bytes - size,
-            snapshot_bytes=self._size,
+            snapshot_bytes=self._size.at(spot.log_bytes),
         )
 
     async def keep(self, spot: Spot) -> None:
@@ -156,7 +181,7 @@ class Persisted:
             self._last = (self._window.start, 0)
             if found is not None:
                 self._last = (found.sequence_number, found.log_bytes)
-                self._size = max(self._size, len(found.state))
+                self._size = self._size.then(found.log_bytes, len(found.state))
             if not self.wants(spot):
                 return
         try:
@@ -164,7 +189,7 @@ class Persisted:
         except ValueRefused:  # a projection whose states cannot be kept: no fold of it is
             self._off = True
             return
-        self._size = len(state)
+        self._size = self._size.then(spot.log_bytes, len(state))
         if self.wants(spot):
             self._last = (spot.number, spot.log_bytes)
             snapshot = Snapshot(key, spot.number, spot.row_hash, state, spot.log_bytes)
