@@ -346,3 +346,21 @@ def test_unverified_takes_rows_that_follow_and_no_others(
     with pytest.raises(JournalBroken):
         copy_run(home, home.find_run("local", "first"), other, unverified=True)
     assert other.list_chats("local") == [] or not rows(other, other.find_run("local", "first"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unverified", [False, True])
+def test_a_copy_proves_no_more_than_its_original(
+    root: Path, stores: Callable[[str], Store], kind: str, unverified: bool
+) -> None:
+    """A chain without a signed head is not signed by whoever copies it."""
+    home, ref = recorded(root)
+    state = Path(os.environ["PLAYHEAD_STATE"])
+    for head in [*root.rglob("*.checkpoint"), *state.rglob("*.checkpoint")]:
+        head.unlink()
+    assert verify_chain(home, ref).verdict is playhead.Verdict.UNPROVEN
+    target = stores(kind)
+    assert copy_run(home, ref, target, unverified=unverified).same
+    made = target.find_run("local", "first")
+    assert notes(target, made) == []
+    assert verify_chain(target, made).verdict is playhead.Verdict.UNPROVEN

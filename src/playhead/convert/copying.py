@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Final, Literal
 
+from playhead.core.model import Verdict
 from playhead.core.rows import BadRow, Row, decode_row
 from playhead.errors import BlobError, CheckFailed, JournalBroken, Place, UsageError
 from playhead.replay.facts import Facts, facts
@@ -54,8 +55,8 @@ class Copied:
         return {**found, "verdict": "same" if self.same else "different"}
 
 
-def require_verified(store: Store, ref: ChainRef) -> None:
-    """Refuse to copy a chain that does not verify.
+def require_verified(store: Store, ref: ChainRef) -> bool:
+    """Refuse to copy a chain that does not verify; True when signed heads cover all of it.
 
     Raises:
         CheckFailed: it does not, with the place of the first fault.
@@ -68,6 +69,7 @@ def require_verified(store: Store, ref: ChainRef) -> None:
             place=bad.place,
             remedy="--unverified copies the rows that still follow one another",
         )
+    return report.verdict is Verdict.VERIFIED
 
 
 def copy_run(
@@ -94,8 +96,7 @@ def copy_run(
         JournalBroken: a row does not follow; those before it are there.
         StoreError, WriteFailed, JournalLocked: a store refused; what is there is a valid prefix.
     """
-    if not unverified:
-        require_verified(source, ref)
+    proven = not unverified and require_verified(source, ref)
     lines = source.lines(ref)
     try:
         total = lines.count()
@@ -104,7 +105,7 @@ def copy_run(
         chat_id = _chat_in(target, ref, lines)
         there = target.run_named(ref.tenant_id, ref.run_id)
         have = 0 if there is None else _shared(lines, total, target, there)
-        missing = _fill(source, ref, target, chat_id, lines, (have, total), progress)
+        missing = _fill(source, ref, target, chat_id, lines, (have, total), proven, progress)
     finally:
         lines.close()
     made = target.run_named(ref.tenant_id, ref.run_id)
@@ -165,9 +166,14 @@ def _fill(
     chat_id: str,
     lines: Lines,
     span: tuple[int, int],
+    proven: bool,
     progress: Watch | None,
 ) -> int:
-    """Append what is missing; returns how many blobs the source lacks."""
+    """Append what is missing; returns how many blobs the source lacks.
+
+    What is not proven in the source is not signed in the target: a copy proves no more than its
+    original did.
+    """
     have, total = span
     into = _BlobCopier(source.blobs(ref.tenant_id), target.blobs(ref.tenant_id))
     for batch in _batches(lines.walk(0, have), ref.where):
@@ -175,6 +181,7 @@ def _fill(
     if have == total:
         return len(into.missing)
     chain = target.open_chain(ref.tenant_id, chat_id, run_id=ref.run_id)
+    chain.anchor.signs = proven
     try:
         for batch in _batches(lines.walk(have, total), ref.where):
             into.take(batch)
@@ -217,7 +224,7 @@ class _BlobCopier:
 
     def take(self, lines: list[bytes]) -> None:
         for line in lines:
-            if b'"blob_refs": []' in line or b"blob_refs" not in line:
+            if line.startswith(b'{"blob_refs":[],') or b"blob_refs" not in line:
                 continue
             row = decode_row(line)
             refs = row.obj.get("blob_refs") if isinstance(row, Row) else None

@@ -47,6 +47,8 @@ class Anchor:
         self._leaves: list[bytes] = []
         self._commitments: list[bytes] = []
         self.signed_size = -1
+        self.signs = True
+        """False for a chain whose rows this user cannot vouch for: no head of it is made."""
         self._publishing = threading.Lock()
 
     def restore(self, resume: Resume, sha: hashlib._Hash, size_bytes: int) -> None:

@@ -27,17 +27,20 @@ class Signer:
         self._at = time.monotonic()
         self.problem: PlayheadError | None = None
 
+    def _wanted(self, size: int) -> bool:
+        return self._anchor.signs and size > 0 and self._anchor.signed_size != size
+
     def statement(self, size: int, step_hash: str) -> Statement | None:
         """What to sign now, or None when it is too early or already signed."""
         now = time.monotonic()
-        if not size or now - self._at < EVERY or self._anchor.signed_size == size:
+        if not self._wanted(size) or now - self._at < EVERY:
             return None
         self._at = now
         return self._anchor.statement(step_hash)
 
     def due_in(self, size: int) -> float | None:
         """Seconds until what is unsigned may be signed; None when nothing is."""
-        if not size or self._anchor.signed_size == size:
+        if not self._wanted(size):
             return None
         return max(0.0, self._at + EVERY - time.monotonic())
 
@@ -57,5 +60,5 @@ class Signer:
         Raises:
             WriteFailed: the disk refused; the rows are safe, an older head stands.
         """
-        if size and self._anchor.signed_size != size:
+        if self._wanted(size):
             self._anchor.publish(*self._anchor.statement(step_hash))
