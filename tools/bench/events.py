@@ -75,9 +75,7 @@ class _Talk:
         prompt = json.dumps([*known, message], separators=(",", ":"))
         self._asked = (self.seq, count + 1)
         body = {"call_id": f"m-{self._calls}"}
-        yield Draft(
-            "model.requested", dict(body), model="model-1", prompt=prompt, turn_id=turn
-        )
+        yield Draft("model.requested", dict(body), model="model-1", prompt=prompt, turn_id=turn)
         self._answered = self.seq
         usage = {"input_tokens": self._rng.randrange(4000), "output_tokens": 120}
         body |= {"usage": usage, "result": self._text()}

@@ -5,7 +5,8 @@ this machine and its load. CPU is user and system time of the process and its he
 (``time.process_time``, ``getrusage``), wall is ``time.perf_counter``. A target that is missed is
 printed as missed; the exit status says only whether the run came to its end.
 
-    python tools/bench/run.py [--quick] [verify memory append opening size start]
+    python tools/bench/run.py [--quick] [verify memory append opening size start
+                                replay stores]
 
 ``--quick`` uses 100,000 steps instead of a million, and fewer repetitions. The reference
 package is used when PLAYHEAD_PEER_PYTHON names a Python that has it.
@@ -18,7 +19,7 @@ import os
 import tempfile
 from pathlib import Path
 
-PARTS = ("verify", "memory", "append", "opening", "size", "start")
+PARTS = ("verify", "memory", "append", "opening", "size", "start", "replay", "stores")
 
 
 def main() -> None:
@@ -37,9 +38,12 @@ def main() -> None:
 
 def bench(folder: Path, parts: tuple[str, ...] | list[str], quick: bool) -> None:
     # These import playhead, which must see the state directory above and not the user's.
+    import events
     import material
+    import replays
     import sizes
     import starts
+    import stores
     import walks
     import writes
 
@@ -61,6 +65,15 @@ def bench(folder: Path, parts: tuple[str, ...] | list[str], quick: bool) -> None
         sizes.sizes(folder)
     if "start" in parts:
         starts.starts(quick)
+    if "replay" in parts:
+        short, long = folder / "chat-short", folder / "chat-long"
+        events.write(short, steps // 10)
+        events.write(long, steps)
+        replays.seeks(long, steps)
+        replays.steps(short if quick else long, steps // 10 if quick else steps, 3)
+        replays.memory(short, long, (steps // 10, steps))
+    if "stores" in parts:
+        stores.stores(folder, quick)
 
 
 if __name__ == "__main__":
