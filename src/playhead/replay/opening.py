@@ -108,7 +108,7 @@ class Opening:
             async for row in rows:
                 check_row(before, spot, row)
                 spot = fold_row(before, spot, row)
-        return replace(spot, number=window.start)
+        return spot._replace(number=window.start)
 
 
 def broken_chain(window: Window, report: Report) -> ReplayDivergenceError:

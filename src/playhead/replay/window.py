@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from playhead.core.fold import Folded, ProjectionFailed
 from playhead.core.logrow import LogRow
@@ -53,8 +54,7 @@ class Window:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """A place in a window: the state behind row ``number``, and that row's hash ("" if unknown).
 
     ``log_bytes`` counts the bytes of the rows folded so far, -1 once one came without bytes.
