@@ -388,7 +388,7 @@ CHANGES = [
     "DELETE FROM rows WHERE sequence_number = 6",
     "DELETE FROM rows WHERE sequence_number = 3",
     "UPDATE chats SET size = 5",
-    "UPDATE chats SET step_hash = 'f' || substr(step_hash, 2)",
+    "UPDATE chats SET step_hash = iif(step_hash LIKE 'f%', '0', 'f') || substr(step_hash, 2)",
     "UPDATE chats SET length = length - 1",
     "UPDATE rows SET line = '' WHERE sequence_number = 6",
     "UPDATE rows SET line = x'00' WHERE sequence_number = 6",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from playhead.core.logrow import LogRow
-from playhead.replay.facet import ReplayEvents, read_rows
+from playhead.replay.facet import ReplayEvents, read_batches
 from playhead.replay.window import Window
 
 _ROWS = 512
@@ -26,7 +27,7 @@ class Ahead:
         self._window = window
         self._buffer: deque[LogRow] = deque()
         self._read = window.start
-        self._rows: AsyncGenerator[LogRow, None] | None = None
+        self._rows: AsyncGenerator[list[LogRow], None] | None = None
 
     @property
     def exhausted(self) -> bool:
@@ -44,13 +45,14 @@ class Ahead:
     async def fill(self) -> None:
         """Read on: up to 512 rows, or 4 MB. What the facet raises comes when its row is due."""
         if self._rows is None:
-            self._rows = self.rows(self._read)
+            self._rows = self.batches(self._read)
         size = 0
         try:
-            async for row in self._rows:
-                self._buffer.append(row)
-                self._read = max(self._read, row.sequence_number)
-                size += len(row.line)
+            async for batch in self._rows:
+                for row in batch:
+                    self._read = max(self._read, row.sequence_number)
+                    size += len(row.line)
+                self._buffer.extend(batch)
                 if len(self._buffer) >= _ROWS or size >= _BYTES:
                     return
         except Exception:
@@ -68,17 +70,24 @@ class Ahead:
         """The facet had no row behind ``number``: later ones are never read."""
         self.end = number if self.end is None else min(self.end, number)
 
-    def rows(self, after: int, upto: int | None = None) -> AsyncGenerator[LogRow, None]:
+    def batches(self, after: int, upto: int | None = None) -> AsyncGenerator[list[LogRow], None]:
         """The rows behind ``after`` up to ``upto``, read by themselves; close what is not read to
         its end."""
         known = [number for number in (upto, self.end) if number is not None]
-        return read_rows(
+        return read_batches(
             self._events,
             chat_id=self._window.chat_id,
             tenant_id=self._window.tenant_id,
             after=after,
             upto=min(known, default=None),
         )
+
+    async def rows(self, after: int) -> AsyncGenerator[LogRow, None]:
+        """The rows of `batches` one by one."""
+        async with aclosing(self.batches(after)) as batches:
+            async for batch in batches:
+                for row in batch:
+                    yield row
 
     def reset(self, after: int) -> None:
         """Go on behind ``after``."""

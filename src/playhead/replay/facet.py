@@ -2,14 +2,15 @@
 
 The contract is small enough for a host or a test to build (seed: "Canonical surface"). Rows may
 be `LogRow` or mappings with ``event_type``, ``sequence_number`` and ``payload``; iterables may be
-plain or asynchronous. Two methods are used when they are there: ``head`` freezes the end of the
-window at opening, ``verify`` checks the chain.
+plain or asynchronous. Three methods are used when they are there: ``head`` freezes the end of the
+window at opening, ``verify`` checks the chain, ``batches`` is ``iterate`` many rows at a time.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any, Protocol
 
 from playhead.core.logrow import LogRow
@@ -63,6 +64,24 @@ def read_rows(
     if upto is not None and _takes(events.iterate, "up_to_sequence_number"):
         words["up_to_sequence_number"] = upto
     return _bounded(events.iterate(**words), chat_id, tenant_id, after, upto)
+
+
+async def read_batches(
+    events: ReplayEvents, *, chat_id: str, tenant_id: str, after: int, upto: int | None
+) -> AsyncGenerator[list[LogRow], None]:
+    """The rows of `read_rows`, many at a time where the facet gives them so (``batches``), else
+    one by one, so that each row comes before what the facet raises behind it."""
+    scope = {"chat_id": chat_id, "tenant_id": tenant_id}
+    many = getattr(events, "batches", None)
+    if many is None:
+        async with aclosing(read_rows(events, **scope, after=after, upto=upto)) as rows:
+            async for row in rows:
+                yield [row]
+        return
+    found = many(**scope, from_sequence_number=after, up_to_sequence_number=upto)
+    async with aclosing(found) as batches:
+        async for batch in batches:
+            yield batch
 
 
 def _takes(function: object, name: str) -> bool:

@@ -73,18 +73,20 @@ class Seeker:
         if number <= spot.number:
             return spot
         known = self._ahead.end is not None
-        async with aclosing(self._ahead.rows(spot.number, number if known else None)) as rows:
-            async for row in rows:
-                if row.sequence_number > number:
-                    return spot
-                check_row(self._window, spot, row)
-                spot = fold_row(self._window, spot, row)
-                if keep:
-                    self.keep(spot)
-                    if self._persisted is not None and self._persisted.wants(spot):
-                        await self._persisted.keep(spot)
-                if spot.number == number:
-                    return spot
+        upto = number if known else None
+        async with aclosing(self._ahead.batches(spot.number, upto)) as batches:
+            async for batch in batches:
+                for row in batch:
+                    if row.sequence_number > number:
+                        return spot
+                    check_row(self._window, spot, row)
+                    spot = fold_row(self._window, spot, row)
+                    if keep:
+                        self.keep(spot)
+                        if self._persisted is not None and self._persisted.wants(spot):
+                            await self._persisted.keep(spot)
+                    if spot.number == number:
+                        return spot
         if not known:
             self._ahead.freeze(spot.number)
         return spot
