@@ -70,7 +70,7 @@ def bench(folder: Path, parts: tuple[str, ...] | list[str], quick: bool) -> None
         events.write(short, steps // 10)
         events.write(long, steps)
         replays.seeks(long, steps)
-        replays.steps(short if quick else long, steps // 10 if quick else steps, 3)
+        replays.steps(short, steps // 10, 5 if quick else 3)
         replays.memory(short, long, (steps // 10, steps))
     if "stores" in parts:
         stores.stores(folder, quick)
