@@ -428,6 +428,15 @@ async def test_verify_step_finds_an_edited_byte_at_its_row() -> None:
         await handle.seek(3)
 
 
+async def test_verify_step_finds_a_first_row_that_is_not_the_first() -> None:
+    lines = chained(Draft("vendor.thing", {"n": n}) for n in range(4))
+    cut = [row._replace(sequence_number=n) for n, row in enumerate(lines[1:], 1)]
+    handle = await opened(*cut, verify="step")
+    with pytest.raises(ReplayDivergenceError, match="does not follow the beginning") as caught:
+        await handle.step()
+    assert (caught.value.kind, caught.value.sequence_number) == ("chain", 1)
+
+
 # -- errors
 
 

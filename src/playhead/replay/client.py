@@ -29,6 +29,7 @@ from playhead.replay.window import Window
 if TYPE_CHECKING:
     import os
 
+    from playhead.replay.source import StoreRuntime
     from playhead.store.root import Root
     from playhead.store.snapshots import SnapshotStore
     from playhead.store.stores import Store
@@ -61,6 +62,7 @@ class ReplayClient:
             raise TypeError(f"cache_backend ({type(cache_backend).__name__}) has no get()")
         self._backend = cache_backend
         self._snapshots = require_snapshot_store(snapshot_store)
+        self._owned: StoreRuntime | None = None
 
     def from_event_log(
         self,
@@ -129,6 +131,12 @@ class ReplayClient:
             store = require_snapshot_store(snapshot_store)
         return Opening(self._events, window, chosen, self._backend, store)
 
+    def close(self) -> None:
+        """Give back the store that `create_default_replay_client` opened; a runtime that was
+        given stays open. Idempotent."""
+        if self._owned is not None:
+            self._owned.close()
+
 
 def create_default_replay_client(
     store_url: str | os.PathLike[str] | Root | Store | None = None,
@@ -147,6 +155,7 @@ def create_default_replay_client(
     """
     from playhead.replay.source import StoreRuntime
 
-    return ReplayClient(
-        StoreRuntime.open(store_url), cache_backend=cache_backend, snapshot_store=snapshot_store
-    )
+    runtime = StoreRuntime.open(store_url)
+    client = ReplayClient(runtime, cache_backend=cache_backend, snapshot_store=snapshot_store)
+    client._owned = runtime
+    return client

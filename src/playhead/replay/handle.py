@@ -210,7 +210,8 @@ class ReplayHandle:
         """Stand behind row ``sequence_number``: fold again from the window's start, or from a
         state kept on the way. Never consults the cache; the next step takes the row after it.
 
-        Beyond the head it stands at the head; between two rows behind the one before.
+        Where the facet tells no head, beyond the last row is at the last row; between two rows
+        is behind the one before.
 
         Raises:
             ReplayArgumentError: outside the window; nothing has moved.

@@ -139,8 +139,9 @@ class SyncReplayClient:
         return SyncReplayHandle(self._thread.run(opened()), self._thread)
 
     def close(self) -> None:
-        """Stop the thread that waits. Handles of this client can no longer move."""
+        """Stop the thread that waits and close the client below; its handles stand still."""
         self._thread.close()
+        self._client.close()
 
     def __enter__(self) -> Self:
         return self

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from playhead.core.fold import Folded, ProjectionFailed
 from playhead.core.logrow import LogRow
+from playhead.core.model import GENESIS
 from playhead.core.rows import Row, decode_row
 from playhead.errors import (
     ReplayDivergenceError,
@@ -113,11 +114,11 @@ def _check_hash(window: Window, before: Spot, row: LogRow) -> None:
         raise window.diverged(
             "chain", what, row.sequence_number, decoded.stored_hash, decoded.computed
         )
-    if before.row_hash and decoded.stored_prev != before.row_hash:
-        what = f"event {row.sequence_number} does not follow event {before.number}"
-        raise window.diverged(
-            "chain", what, row.sequence_number, before.row_hash, decoded.stored_prev
-        )
+    expected = before.row_hash or ("" if before.number else GENESIS)
+    if expected and decoded.stored_prev != expected:
+        place = f"event {before.number}" if before.number else "the beginning"
+        what = f"event {row.sequence_number} does not follow {place}"
+        raise window.diverged("chain", what, row.sequence_number, expected, decoded.stored_prev)
 
 
 def fold_row(window: Window, before: Spot, row: LogRow) -> Spot:
