@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 from playhead.core.cacheentry import MAX_VALUE, CacheEntry, Kept, check_owner, keep, taken
 from playhead.errors import StoreError
 from playhead.store.sqlitekind import check_kind
+from playhead.store.sqlitewait import patiently
 
 T = TypeVar("T")
 
@@ -113,9 +114,7 @@ def _open(path: Path) -> sqlite3.Connection:
         link.execute("PRAGMA trusted_schema = OFF")
         link.execute("PRAGMA cell_size_check = ON")
         link.execute("PRAGMA mmap_size = 0")
-        _prepare(link, path)
-        link.execute("PRAGMA journal_mode = WAL")
-        link.execute("PRAGMA synchronous = NORMAL")
+        patiently(link, lambda: _prepare(link, path), _BUSY)
         return link
     except BaseException:
         link.close()
@@ -132,6 +131,8 @@ def _prepare(link: sqlite3.Connection, path: Path) -> None:
         link.execute("COMMIT")
     if _number(link, "application_id") != _APPLICATION or _schema(link) != [_TABLE]:
         raise StoreError(f"{path}: a database, and no replay cache of this version", remedy=_REMEDY)
+    link.execute("PRAGMA journal_mode = WAL")
+    link.execute("PRAGMA synchronous = NORMAL")
 
 
 def _schema(link: sqlite3.Connection) -> list[object]:

@@ -28,6 +28,7 @@ from playhead.store.snapshots import (
     mac_of,
 )
 from playhead.store.sqlitekind import check_kind
+from playhead.store.sqlitewait import patiently
 
 T = TypeVar("T")
 
@@ -197,9 +198,7 @@ def _open(path: Path) -> sqlite3.Connection:
         link.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_STATE + 65_536)
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
             link.execute(f"PRAGMA {pragma}")
-        _prepare(link, path)
-        link.execute("PRAGMA journal_mode = WAL")
-        link.execute("PRAGMA synchronous = NORMAL")
+        patiently(link, lambda: _prepare(link, path), _BUSY)
         return link
     except BaseException:
         link.close()
@@ -217,6 +216,8 @@ def _prepare(link: sqlite3.Connection, path: Path) -> None:
     if _application(link) != _APPLICATION or _schema(link) != [_TABLE]:
         what = "a database, and no snapshot cache of this version"
         raise StoreError(what, place=Place(str(path)), remedy=_REMEDY)
+    link.execute("PRAGMA journal_mode = WAL")
+    link.execute("PRAGMA synchronous = NORMAL")
 
 
 def _text(raw: bytes) -> str:

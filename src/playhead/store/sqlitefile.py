@@ -8,6 +8,7 @@ from typing import Final
 
 from playhead.errors import Place, Refused, StoreError
 from playhead.store.sqlitekind import check_kind
+from playhead.store.sqlitewait import patiently
 
 APPLICATION: Final = 0x706C6864  # "plhd"
 VERSION: Final = 1
@@ -43,7 +44,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
     check_kind(path, create=create)
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        _prepare(db, path)
+        patiently(db, lambda: _prepare(db, path), BUSY_SECONDS)
     except sqlite3.Error as error:
         db.close()
         raise _refused(error, path) from error
@@ -80,11 +81,7 @@ def _is_ours(db: sqlite3.Connection, path: Path) -> bool:
     Raises:
         Refused: anything else.
     """
-    application = db.execute("PRAGMA application_id").fetchone()[0]
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    found = db.execute(
-        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY sql"
-    ).fetchall()
+    application, version, found = _marks(db)
     if not found and not application and not version:
         return False
     if application != APPLICATION:
@@ -98,6 +95,20 @@ def _is_ours(db: sqlite3.Connection, path: Path) -> bool:
     if [row[0] for row in found] != sorted(_TABLES):
         raise _not_ours(path, "its tables are not playhead's")
     return True
+
+
+def _marks(db: sqlite3.Connection) -> tuple[int, int, list[tuple[object]]]:
+    """The two numbers and the tables, all of one moment: another process may be making them."""
+    outer = db.in_transaction
+    if not outer:
+        db.execute("BEGIN")
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    found = db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY sql")
+    marks = (application, version, found.fetchall())
+    if not outer:
+        db.execute("COMMIT")
+    return marks
 
 
 def _not_ours(path: Path, what: str) -> Refused:
