@@ -32,7 +32,9 @@ def test_threads_that_make_one_file_all_get_it(kind: str, tmp_path: Path) -> Non
         start = threading.Barrier(6)
         modes: list[str] = []
 
-        def go(path: Path = path, start: threading.Barrier = start) -> None:
+        def go(
+            path: Path = path, start: threading.Barrier = start, modes: list[str] = modes
+        ) -> None:
             start.wait()
             link = OPENERS[kind](path)
             modes.append(link.execute("PRAGMA journal_mode").fetchone()[0])
@@ -91,7 +93,7 @@ def test_what_is_no_matter_of_waiting_is_raised_at_once(tmp_path: Path) -> None:
         nonlocal tries
         tries += 1
         link.execute("BEGIN")
-        link.execute("SELECT * FROM nothing")
+        link.execute("SELECT 1 FROM missing")
 
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         patiently(link, act, 5)
